@@ -2,7 +2,7 @@
 import { MemoryStore } from "express-rate-limit";
 import { RateLimiterMemory } from "rate-limiter-flexible";
 import { createLimiter, type Limiter, MemoryCounters, parsePolicies } from "sluice";
-import { compileTestLimit, windowOf } from "sluice/testing";
+import { compileTestLimit, testWindow } from "sluice/testing";
 import { createRandom, createZipf, keysInOrder, shuffledKeys } from "./measure/draw-keys.ts";
 import { type Contestant, interleave, perSecond, type Rounds, ratio } from "./measure/interleave.ts";
 
@@ -94,7 +94,7 @@ function checkAwaited(name: string, limiter: Limiter, keys: number, traffic: Tra
 function counterAlone(name: string, keys: number): Contestant {
   const counters = new MemoryCounters();
   const order = new Order(keys);
-  const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(limitFor(keys), minuteMs)] });
+  const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(limitFor(keys), minuteMs)] });
   return {
     name,
     run(from, count) {
@@ -129,14 +129,9 @@ function expressRateLimit(name: string, keys: number, traffic: Traffic = "shuffl
   };
 }
 
-function threeLimits(name: string, keys: number): Contestant {
+/** The same request of four dimensions, whatever the limits. */
+function severalDimensions(name: string, keys: number, limits: readonly object[]): Contestant {
   const order = new Order(keys);
-  const windows = [`${limitFor(keys)}/m`];
-  const limits = [
-    { by: ["tenant"], windows: ["500M/m"] },
-    { by: ["tenant", "user"], windows },
-    { by: ["ip"], windows },
-  ];
   const limiter = createLimiter({
     policies: { policies: [{ id: "api", match: { endpoint: "/v1/**" }, limits, on_failure: "open" }] },
   });
@@ -155,6 +150,19 @@ function threeLimits(name: string, keys: number): Contestant {
       }
     },
   };
+}
+
+function threeLimits(name: string, keys: number, more: object = {}): Contestant {
+  const windows = [`${limitFor(keys)}/m`];
+  return severalDimensions(name, keys, [
+    { by: ["tenant"], windows: ["500M/m"], ...more },
+    { by: ["tenant", "user"], windows, ...more },
+    { by: ["ip"], windows, ...more },
+  ]);
+}
+
+function oneOfThree(name: string, keys: number): Contestant {
+  return severalDimensions(name, keys, [{ by: ["user"], windows: [`${limitFor(keys)}/m`] }]);
 }
 
 const collectGarbage = (globalThis as { gc?: () => void }).gc ?? (() => {});
@@ -199,6 +207,7 @@ async function main(): Promise<void> {
   const keys = sizes["100k"];
   const us = "check, sync";
   const awaited = "check, awaited";
+  const three = "three limits, sync";
   const [flexible, express] = ["rate-limiter-flexible consume", "express-rate-limit increment"];
   const peers = await interleave([
     checkSync(us, limiterFor(100, keys), keys),
@@ -206,7 +215,14 @@ async function main(): Promise<void> {
     counterAlone("counter alone", keys),
     rateLimiterFlexible(flexible, keys),
     expressRateLimit(express, keys),
-    threeLimits("three limits, sync", keys),
+    threeLimits(three, keys),
+  ]);
+
+  const oneAlike = "one limit, the same request";
+  const several = await interleave([
+    oneOfThree(oneAlike, keys),
+    threeLimits(three, keys),
+    threeLimits("three fixed windows, sync", keys, { algorithm: "fixed_window" }),
   ]);
 
   const versusExpress = (traffic: Traffic): Promise<Rounds> =>
@@ -238,7 +254,9 @@ async function main(): Promise<void> {
       "100k": perSecond(bySize, "100k"),
       "1m": perSecond(bySize, "1m"),
     },
-    three_limits_per_s: { "100k": perSecond(peers, "three limits, sync") },
+    three_limits_per_s: { "100k": perSecond(peers, three) },
+    three_limits_vs_one: ratio(several, three, oneAlike),
+    three_fixed_windows_per_s: { "100k": perSecond(several, "three fixed windows, sync") },
     counter_per_s: { "100k": perSecond(peers, "counter alone") },
     policies_10k_vs_10: ratio(byPolicies, "10 000 policies", "10 policies"),
     bytes_per_key: bytesPerKey,
@@ -257,6 +275,7 @@ async function main(): Promise<void> {
   };
 
   print("at 100 000 keys, in turns", peers);
+  print("requests of four dimensions at 100 000 keys, by their limits", several);
   print("the same, distributed by Zipf's law", zipf);
   print("the same, in every lap in the order in which the keys were created", asMade);
   print("full checks against 100 policies, by number of keys", bySize);

@@ -1,8 +1,6 @@
 // npm run bench -- redis [--json] [--quick] [--flavor valkey|redis]: how fast counters on a server decide, what that
 // costs the server and this process, how much memory a counter takes there, and how other libraries perform.
-import { createHash } from "node:crypto";
 import { parseArgs } from "node:util";
-import { createClient } from "@redis/client";
 import { RedisCounters, type RedisCountersStats } from "@sluice/redis";
 import {
   type Flavor,
@@ -12,8 +10,6 @@ import {
   type TestCluster,
   type TestServer,
 } from "@sluice/test-servers";
-import { type RedisReply, RedisStore } from "rate-limit-redis";
-import { RateLimiterRedis, type RateLimiterRes } from "rate-limiter-flexible";
 import { createLimiter, type Decision } from "sluice";
 import {
   type Asker,
@@ -28,6 +24,7 @@ import {
   serverUsPerCheck,
 } from "./measure/interleave-on-servers.ts";
 import { closedLoop, type Latencies, openLoop, percentile } from "./measure/latencies.ts";
+import { connect, rateLimiterFlexible, rateLimitRedis, singleEvalsha } from "./redis/other-limiters.ts";
 
 const { values: args } = parseArgs({
   options: {
@@ -69,15 +66,18 @@ const order: Int32Array = Int32Array.from({ length: size.keys }, (_, i) => (i * 
 const renderUser = (number: number): string => `user-${String(order[number % size.keys]).padStart(12, "0")}`;
 
 const idleLimit = 60_000;
-const minuteMs = 60_000;
 /** Nothing expires during a run. */
-const lifeMs = 300_000;
+const workload = { renderUser, perMinute: idleLimit, lifeMs: 300_000 };
 
 type Check = (number: number) => Promise<Decision>;
 
 /** A limiter on these counters, and its full path: a fresh request with a fresh subject, the complete decision. */
 function checkBy(counters: RedisCounters, id: string, ...windows: readonly string[]): Check {
-  const limits = [{ by: ["user"], algorithm: "gcra", windows }];
+  return checkAs(counters, "gcra", id, windows);
+}
+
+function checkAs(counters: RedisCounters, algorithm: string, id: string, windows: readonly string[]): Check {
+  const limits = [{ by: ["user"], algorithm, windows }];
   const limiter = createLimiter({
     policies: { policies: [{ id, match: { endpoint: "/v1/**", method: "GET" }, limits, on_failure: "open" }] },
     counters,
@@ -95,102 +95,21 @@ const isIdle = ({ allowed, used, degraded }: Decision): boolean => allowed && us
 const isBehind = ({ allowed, used, degraded }: Decision, number: number): boolean =>
   allowed && degraded === undefined && (used! > 1 || isFirstLap(number));
 
+const isAllowed = ({ allowed, degraded }: Decision): boolean => allowed && degraded === undefined;
+
 const isDenied = ({ allowed, degraded }: Decision, number: number): boolean =>
   degraded === undefined && (!allowed || isFirstLap(number));
 
 /** Checks never time out here: on a busy machine, timeouts would turn waiting into answers that cost nothing. */
 const patient = { deadlineMs: 10_000 };
 
-type Client = ReturnType<typeof createBenchClient>;
-
-/** The client that Sluice uses, set up as Sluice does. */
-function createBenchClient(url: string) {
-  return createClient({ url, RESP: 2, disableOfflineQueue: true, commandOptions: { timeout: 0 } });
-}
-
-async function connect(url: string): Promise<Client> {
-  const client = createBenchClient(url);
-  client.on("error", (error) => {
-    console.error(error);
-  });
-  await client.connect();
-  return client;
-}
-
-/**
- * The same decision for one key: arrival times in units of 2^-20 ms by the server's clock, on a circle of 99 days that
- * keeps them exact in Lua's numbers.
- *
- * KEYS[1]: the counter. ARGV: the cost and the tolerance in units, life in ms.
- * Returns whether it was taken, and how far ahead of now the counter was found.
- */
-const gcraScript = `
-local span = 8589933 * 1048576000
-local time = redis.call('TIME')
-local now = time[1] % 8589933 * 1048576000 + math.floor(time[2] * 1048.576)
-local ahead = 0
-local stored = redis.call('GET', KEYS[1])
-if stored then
-  ahead = (stored - now) % span
-  if ahead > 0.75 * span then ahead = 0 end
-end
-local after = ahead + ARGV[1]
-if after > ARGV[2] + 0 then return { 0, ahead } end
-redis.call('SET', KEYS[1], string.format('%.0f', (now + after) % span), 'PX', ARGV[3])
-return { 1, ahead }
-`;
-
-interface PlainDecision {
-  readonly allowed: boolean;
-  readonly remaining: number;
-  readonly retryAfterMs: number;
-}
-
-async function singleEvalsha(client: Client): Promise<(number: number) => Promise<PlainDecision>> {
-  const unitsPerMs = 2 ** 20;
-  const worth = (minuteMs / idleLimit) * unitsPerMs;
-  const tolerance = minuteMs * unitsPerMs;
-  const digest = createHash("sha1").update(gcraScript).digest("hex");
-  const [worthText, toleranceText, lifeText] = [String(worth), String(tolerance), String(lifeMs)];
-  await client.sendCommand(["SCRIPT", "LOAD", gcraScript]);
-  return async (number) => {
-    const key = `e:plain_gcra:${renderUser(number)}`;
-    const call = ["EVALSHA", digest, "1", key, worthText, toleranceText, lifeText];
-    const [taken, ahead] = (await client.sendCommand(call)) as unknown as [number, number];
-    const after = ahead + worth;
-    return taken === 1
-      ? { allowed: true, remaining: Math.floor((tolerance - after) / worth), retryAfterMs: 0 }
-      : { allowed: false, remaining: 0, retryAfterMs: Math.ceil((after - tolerance) / unitsPerMs) };
-  };
-}
-
-function rateLimiterFlexible(client: Client): (number: number) => Promise<RateLimiterRes> {
-  const theirs = new RateLimiterRedis({
-    storeClient: client,
-    useRedisPackage: true,
-    keyPrefix: "f:flexible__",
-    points: idleLimit,
-    duration: lifeMs / 1000,
-  });
-  return (number) => theirs.consume(renderUser(number));
-}
-
-type RedisStoreAnswer = Awaited<ReturnType<RedisStore["increment"]>>;
-
-async function rateLimitRedis(client: Client): Promise<(number: number) => Promise<RedisStoreAnswer>> {
-  const theirs = new RedisStore({
-    prefix: "r:rate_redis:",
-    sendCommand: (...command) => client.sendCommand(command) as Promise<RedisReply>,
-  });
-  await theirs.init({ windowMs: lifeMs } as Parameters<RedisStore["init"]>[0]);
-  return (number) => theirs.increment(renderUser(number));
-}
-
 const names = {
   ours: "sluice",
   behind: "sluice, counters ahead of now",
   denied: "sluice, denied",
   several: "sluice, three windows",
+  fixed: "sluice, a fixed window",
+  sliding: "sluice, a sliding window",
   single: "one EVALSHA per check",
   flexible: "rate-limiter-flexible",
   rateLimitRedis: "rate-limit-redis",
@@ -215,16 +134,26 @@ async function measureServer(server: TestServer): Promise<ServerMeasurements> {
   try {
     await counters.connected();
     const check = checkBy(counters, "idle", `${idleLimit}/m`);
-    const single = await singleEvalsha(clients[0]!);
+    const single = await singleEvalsha(clients[0]!, workload);
     const ours = createAsker(names.ours, check, isIdle);
     const askers: readonly Asker[] = [
       ours,
       createAsker(names.behind, checkBy(counters, "behind", "100/d"), isBehind),
       createAsker(names.denied, checkBy(counters, "denied", "1/d"), isDenied),
       createAsker(names.several, checkBy(counters, "several", "1000/s", `${idleLimit}/m`, "10M/h"), isIdle),
+      createAsker(names.fixed, checkAs(counters, "fixed_window", "fixed", ["10M/h"]), isAllowed),
+      createAsker(names.sliding, checkAs(counters, "sliding_window", "sliding", ["10M/h"]), isAllowed),
       createAsker(names.single, single, ({ allowed }) => allowed),
-      createAsker(names.flexible, rateLimiterFlexible(clients[1]!), ({ remainingPoints }) => remainingPoints > 0),
-      createAsker(names.rateLimitRedis, await rateLimitRedis(clients[2]!), ({ totalHits }) => totalHits < idleLimit),
+      createAsker(
+        names.flexible,
+        rateLimiterFlexible(clients[1]!, workload),
+        ({ remainingPoints }) => remainingPoints > 0,
+      ),
+      createAsker(
+        names.rateLimitRedis,
+        await rateLimitRedis(clients[2]!, workload),
+        ({ totalHits }) => totalHits < idleLimit,
+      ),
     ];
     for (const asker of askers) await askThrough(asker, 0, size.keys, inFlight);
     const rounds = await interleaveOnServers(askers, [server], { ...size, inFlight, from: size.keys });
@@ -363,6 +292,8 @@ function renderResult(one: ServerMeasurements, cluster: ClusterMeasurements) {
     behind: renderCosts(rounds, names.behind),
     denied: renderCosts(rounds, names.denied),
     three_windows: renderCosts(rounds, names.several),
+    fixed_window: renderCosts(rounds, names.fixed),
+    sliding_window: renderCosts(rounds, names.sliding),
     cross_slot: {
       ...renderCosts(cluster.rounds, names.crossSlot),
       checks_per_call: rounded(cluster.checksPerCall.crossSlot, 1),
@@ -378,6 +309,8 @@ function renderResult(one: ServerMeasurements, cluster: ClusterMeasurements) {
     },
     ratio: {
       throughput_vs_single_evalsha: faster(names.single),
+      fixed_window_redis_cpu_vs_gcra: rounded(medianRatio(rounds, names.fixed, names.ours, serverUsPerCheck), 2),
+      sliding_window_redis_cpu_vs_gcra: rounded(medianRatio(rounds, names.sliding, names.ours, serverUsPerCheck), 2),
       redis_cpu_vs_single_evalsha: rounded(medianRatio(rounds, names.ours, names.single, serverUsPerCheck), 3),
       throughput_vs_rate_limiter_flexible: faster(names.flexible),
       throughput_vs_rate_limit_redis: faster(names.rateLimitRedis),
@@ -441,7 +374,7 @@ const notes = [
   `  ${names.flexible}: RateLimiterRedis.consume, a fixed window; it sends its script in full with every check.`,
   `  ${names.rateLimitRedis}: RedisStore.increment, a fixed window, by EVALSHA; without express-rate-limit around it.`,
   "  Two slots: limits by tenant and by ip, taken one after the other, the first so that it can be given back: both or none are charged.",
-  "redis_cpu_vs_single_evalsha is our share of its CPU time: less is better. Other ratios are speedups.",
+  "redis_cpu_vs_single_evalsha is our share of its CPU time, and so are those of windows: less is better. Other ratios are speedups.",
   "latency at random counts from when a check was due.",
 ];
 

@@ -6,9 +6,11 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { CheckBatchRequest, CheckRequest } from "@sluice/protocol";
+import { RateLimitRequest } from "@sluice/protocol/envoy";
 import { startServer } from "@sluice/test-servers";
 import { median } from "./measure/interleave.ts";
 import { askOneByOne, askTogether } from "./service/ask-by-client.ts";
+import { countDegraded, degradedShare } from "./service/count-degraded.ts";
 import { framed } from "./service/framed.ts";
 import { type Load, loadByH2load, loadByRedisBenchmark, loadByWrk } from "./service/load-tools.ts";
 import { type Served, startServed } from "./service/start-served.ts";
@@ -21,12 +23,12 @@ const { values: args } = parseArgs({
 /** The amount of work. A quick run shows that everything works; its numbers mean little. */
 const size = args.quick
   ? { rounds: 1, warmup: 0, calls: 500, batches: 100, seconds: 1, commands: 5_000, checks: 500 }
-  : { rounds: 7, warmup: 2, calls: 30_000, batches: 3_000, seconds: 3, commands: 500_000, checks: 20_000 };
+  : { rounds: 7, warmup: 2, calls: 60_000, batches: 3_000, seconds: 3, commands: 500_000, checks: 20_000 };
 
 const perBatch = 64;
 const messagesPerStream = 50;
 const http = { connections: 32 };
-const grpc = { connections: 4, streams: 16 };
+const grpc = { connections: 8, streams: 64 };
 
 const root = path.join(import.meta.dirname, "..");
 // Users run compiled code.
@@ -47,12 +49,19 @@ const createCheck = (user: number): CheckRequest =>
 const createChecks = (batch: number): CheckRequest[] =>
   Array.from({ length: perBatch }, (_, i) => createCheck(batch * perBatch + i));
 
+/** What Envoy asks about one request. */
+const createEnvoyRequest = (): RateLimitRequest =>
+  RateLimitRequest.fromPartial({ domain: "shop", descriptors: [{ entries: [{ key: "user", value: "user-7" }] }] });
+
 const files = {
   policies: file(
     "policies.yaml",
-    "policies: [{ id: orders, match: { endpoint: /v1/orders }, limits: [{ by: [user], windows: [1M/s] }], on_failure: open }]\n",
+    "policies:\n" +
+      "- { id: orders, match: { endpoint: /v1/orders }, limits: [{ by: [user], windows: [1M/s] }], on_failure: open }\n" +
+      "- { id: shop, domain: shop, limits: [{ by: [user], windows: [1M/s] }], on_failure: open }\n",
   ),
   unary: file("unary.bin", framed(CheckRequest.encode(createCheck(7)).finish())),
+  envoy: file("envoy.bin", framed(RateLimitRequest.encode(createEnvoyRequest()).finish())),
   stream: file(
     "stream.bin",
     Buffer.concat(
@@ -83,17 +92,25 @@ interface Round {
 const started: Served[] = [];
 
 /** A process for each contest: one protocol's effect on Node's optimizations must not be measured with another. */
-async function start(name: "sluice" | "grpc-js echo" | "fastify echo", ...redis: readonly string[]): Promise<Served> {
+async function start(
+  name: "sluice" | "grpc-js echo" | "fastify echo" | "node echo",
+  ...redis: readonly string[]
+): Promise<Served> {
   const server = await startServed(name, files.policies, ...redis);
   started.push(server);
   return server;
 }
 
-async function unary(name: "sluice" | "grpc-js echo", method: string): Promise<Contest> {
-  const server = await start(name);
+async function unary(
+  name: "sluice" | "grpc-js echo",
+  method: string,
+  body: string = files.unary,
+  ...redis: readonly string[]
+): Promise<Contest> {
+  const server = await start(name, ...redis);
   const url = `http://127.0.0.1:${server.ports.grpc}${method}`;
   const sent = { requests: size.calls, ...grpc };
-  return { server, run: async () => ({ checks: size.calls, load: await loadByH2load(url, files.unary, sent) }) };
+  return { server, run: async () => ({ checks: size.calls, load: await loadByH2load(url, body, sent) }) };
 }
 
 /** Messages are sent without waiting for answers, as fast as they are accepted. */
@@ -111,7 +128,7 @@ async function streams(...redis: readonly string[]): Promise<Contest> {
   };
 }
 
-async function posts(name: "sluice" | "fastify echo", script: string, perPost: number): Promise<Contest> {
+async function posts(name: "sluice" | "fastify echo" | "node echo", script: string, perPost: number): Promise<Contest> {
   const server = await start(name);
   const url = `http://127.0.0.1:${server.ports.http}/v1/check`;
   return {
@@ -140,25 +157,17 @@ async function client(ask: typeof askTogether): Promise<Contest> {
   return { server, run: () => ask(server.ports.grpc!, size.checks) };
 }
 
-/** The share of all checks that a server decided without its counters, because they did not answer in time. */
-async function undecidedShare({ ports }: Served): Promise<number> {
-  const page = await (await fetch(`http://127.0.0.1:${ports.http}/metrics`)).text();
-  const sum = (metric: string): number =>
-    [...page.matchAll(new RegExp(`^${metric}(?:\\{.*\\})? (\\S+)$`, "gm"))].reduce(
-      (all, [, one]) => all + Number(one),
-      0,
-    );
-  return sum("sluice_degraded_decisions_total") / sum("sluice_checks_total");
-}
-
 const valkey = await startServer({ flavor: "valkey" });
 const contests = {
   grpcUnary: await unary("sluice", "/sluice.v1.RateLimiter/Check"),
   grpcEcho: await unary("grpc-js echo", "/bench.Echo/Check"),
+  grpcUnaryLeased: await unary("sluice", "/sluice.v1.RateLimiter/Check", files.unary, valkey.url, "on"),
+  rlsUnary: await unary("sluice", "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", files.envoy),
   grpcStream: await streams(),
   grpcStreamValkey: await streams(valkey.url),
   http: await posts("sluice", files.one, 1),
   httpEcho: await posts("fastify echo", files.one, 1),
+  httpNodeEcho: await posts("node echo", files.one, 1),
   httpBatch: await posts("sluice", files.batch, perBatch),
   respCheck: await commands("SLUICE.CHECK", "user=__rand_int__", "endpoint=/v1/orders"),
   respThrottle: await commands("CL.THROTTLE", "key:__rand_int__", "1000000", "1000000", "1"),
@@ -182,7 +191,7 @@ try {
       rounds.get(name)!.push({ perSecond: load.perSecond, cpuUs: (after.cpuUs - before.cpuUs) / checks, load });
     }
   }
-  undecided = await undecidedShare(contests.grpcStreamValkey.server);
+  undecided = degradedShare(await countDegraded(contests.grpcStreamValkey.server));
 } finally {
   for (const server of started) server.stop();
   await valkey.close();
@@ -196,12 +205,18 @@ const perCpuSecond = (name: Name): number => Math.round(1e6 / median(rounds.get(
 /** How many times as fast: the median of the ratios within a round. */
 const ratio = (name: Name, than: Name): number =>
   rounded(median(rounds.get(name)!.map(({ perSecond }, i) => perSecond / rounds.get(than)![i]!.perSecond)));
+/** The same in CPU time of the servers, where the load tool may be what is too slow. */
+const cpuRatio = (name: Name, than: Name): number =>
+  rounded(median(rounds.get(name)!.map(({ cpuUs: one }, i) => rounds.get(than)![i]!.cpuUs / one)));
 const latency = (pick: (load: Load) => number | undefined): number =>
   rounded(median(rounds.get("http")!.map(({ load }) => pick(load) ?? Number.NaN)));
 
 const result = {
   suite: "service",
   grpc_unary_per_s: rate("grpcUnary"),
+  grpc_unary_checks_per_cpu_s: perCpuSecond("grpcUnary"),
+  grpc_unary_leased_checks_per_cpu_s: perCpuSecond("grpcUnaryLeased"),
+  rls_unary_checks_per_cpu_s: perCpuSecond("rlsUnary"),
   grpc_stream64_checks_per_cpu_s: perCpuSecond("grpcStream"),
   http_per_s: rate("http"),
   http_batch64_checks_per_cpu_s: perCpuSecond("httpBatch"),
@@ -212,7 +227,9 @@ const result = {
   p50_ms: latency(({ p50Ms }) => p50Ms),
   p99_ms: latency(({ p99Ms }) => p99Ms),
   ratio: {
-    grpc_unary_vs_bare_grpcjs_echo: ratio("grpcUnary", "grpcEcho"),
+    grpc_unary_vs_bare_grpcjs_echo: cpuRatio("grpcUnary", "grpcEcho"),
+    grpc_unary_leased_vs_memory: cpuRatio("grpcUnaryLeased", "grpcUnary"),
+    http_vs_bare_node_echo: ratio("http", "httpNodeEcho"),
     http_vs_bare_fastify_echo: ratio("http", "httpEcho"),
     client_batched_vs_one_call: ratio("clientTogether", "clientOneByOne"),
   },

@@ -22,7 +22,7 @@ export interface Script {
   readonly source: string;
 }
 
-export type ScriptName = ${scripts.map(({ name }) => `"${camel(name)}"`).join(" | ")};
+export type ScriptName =${scripts.map(({ name }) => `\n  | "${camel(name)}"`).join("")};
 
 export const scripts: Readonly<Record<ScriptName, Script>> = {
 ${entries.join("")}};

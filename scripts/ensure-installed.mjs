@@ -133,7 +133,7 @@ async function runNpmInstall(root, extent, onSpawn) {
   // `--no-save` installs the locked versions, and leaves the lock file unchanged.
   const parts =
     extent === "serving"
-      ? ["--omit=dev", "--include-workspace-root", "--workspace=packages/server"]
+      ? ["--omit=dev", "--include-workspace-root", "--workspace=packages/server", "--workspace=packages/cli"]
       : ["--include=dev"];
   const flags = ["--no-save", ...parts, "--include=optional", "--no-audit", "--no-fund", "--loglevel=error"];
   /** @type {NodeJS.Signals | undefined} */

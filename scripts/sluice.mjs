@@ -5,6 +5,6 @@ import { findNodeOrExit, runInPlace } from "./runtime.mjs";
 
 await ensureInstalledOrExit("serving");
 runInPlace(findNodeOrExit(), [
-  path.join(repositoryRoot, "packages", "server", "src", "main.ts"),
+  path.join(repositoryRoot, "packages", "cli", "src", "main.ts"),
   ...process.argv.slice(2),
 ]);

@@ -1,14 +1,8 @@
 import { createClient } from "@redis/client";
 import { RedisCounters } from "@sluice/redis";
 import { RateLimiterRedis, type RateLimiterRes } from "rate-limiter-flexible";
-import {
-  createLimiter,
-  type Decision,
-  type LeaseAnswer,
-  type LeaseAsk,
-  LeasedCounters,
-  type ResolvedLimit,
-} from "sluice";
+import { createLimiter, type Decision, LeasedCounters } from "sluice";
+import type { LeaseAnswer, LeaseAsk, ResolvedLimit } from "sluice/store";
 import type { Contender, Verdict } from "./drive.ts";
 import { createRequest, limits, renderTenant, type WhaleWay, whale, whaleNumber } from "./workload.ts";
 

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import path from "node:path";
 
-const main = path.join(import.meta.dirname, "..", "..", "packages", "server", "src", "main.ts");
+const main = path.join(import.meta.dirname, "..", "..", "packages", "cli", "src", "main.ts");
 
 /** A server in a separate process, with a policy store. */
 export interface BenchNode {

@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { readFileSync, rmSync } from "node:fs";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
@@ -21,10 +22,60 @@ export async function loadByH2load(url: string, bodyFile: string, size: LoadSize
     "--header=te: trailers",
     url,
   ]);
+  return readH2load(stdout, size.requests);
+}
+
+function readH2load(stdout: string, requests: number): Load {
   const succeeded = Number(/(\d+) succeeded/.exec(stdout)?.[1]);
   const ok = Number(/status codes: (\d+) 2xx/.exec(stdout)?.[1]);
-  if (succeeded !== size.requests || ok !== size.requests) throw new Error(`h2load reported failures:\n${stdout}`);
+  if (succeeded !== requests || ok !== requests) throw new Error(`h2load reported failures:\n${stdout}`);
   return { perSecond: Number(/finished in [^,]+, ([\d.]+) req\/s/.exec(stdout)?.[1]) };
+}
+
+/** h2load over HTTP/1.1, one request at a time on each connection. */
+export async function loadByHttp1(url: string, bodyFile: string, size: Omit<LoadSize, "streams">): Promise<Load> {
+  const { stdout } = await run("h2load", [
+    "--h1",
+    `--requests=${size.requests}`,
+    `--clients=${size.connections}`,
+    `--data=${bodyFile}`,
+    "--header=content-type: application/json",
+    url,
+  ]);
+  return readH2load(stdout, size.requests);
+}
+
+/** How long answers take that h2load requests at a fixed rate, in milliseconds. */
+export interface PacedLoad {
+  readonly url: string;
+  readonly bodyFile: string;
+  /** HTTP/1.1 sends one request at a time on each connection. */
+  readonly protocol: "grpc" | "http";
+  readonly connections: number;
+  readonly perSecond: number;
+  readonly seconds: number;
+  /** Where h2load may write what each request took. */
+  readonly logFile: string;
+}
+
+export async function latenciesByH2load(load: PacedLoad): Promise<readonly number[]> {
+  const { stdout } = await run("h2load", [
+    `--duration=${load.seconds * 1_000}ms`,
+    `--clients=${load.connections}`,
+    `--rps=${Math.max(1, Math.round(load.perSecond / load.connections))}`,
+    `--log-file=${load.logFile}`,
+    `--data=${load.bodyFile}`,
+    ...(load.protocol === "grpc"
+      ? ["--max-concurrent-streams=64", "--header=content-type: application/grpc", "--header=te: trailers"]
+      : ["--h1", "--header=content-type: application/json"]),
+    load.url,
+  ]);
+  const failed = Number(/(\d+) failed/.exec(stdout)?.[1]);
+  if (failed !== 0) throw new Error(`h2load reported failures:\n${stdout}`);
+  // A line is the start in microseconds, the status, and how long it took in microseconds.
+  const lines = readFileSync(load.logFile, "utf8").trimEnd().split("\n");
+  rmSync(load.logFile);
+  return lines.map((line) => Number(line.split("\t")[2]) / 1_000);
 }
 
 export interface LoadSize {

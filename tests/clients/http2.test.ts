@@ -42,7 +42,7 @@ function bodyFile(user: string): string {
   return file;
 }
 
-/** What curl prints, and the headers and trailers beside it. */
+/** The output of curl, and the headers and trailers. */
 async function askByCurl(method: string, body?: string): Promise<{ readonly head: string; readonly body: Buffer }> {
   const head = path.join(folder, "head.txt");
   const headers = grpcHeaders.flatMap((header) => ["--header", header]);
@@ -61,8 +61,8 @@ describe("curl --http2-prior-knowledge", () => {
     expect(decision).toMatchObject({ allowed: true, policy: "calls", remaining: 199 });
   });
 
-  it("is told of a method that does not exist, and of bytes that are no message", async () => {
-    // Without a body: it is answered before one has arrived, which curl takes for no answer.
+  it("gets an error for an unknown method, and for bytes that are not a message", async () => {
+    // Without a body: the answer would come before the body has arrived, which curl takes for no answer.
     expect((await askByCurl("/sluice.v1.RateLimiter/Guess")).head).toMatch(/^grpc-status: 12\r$/m);
     const nonsense = path.join(folder, "nonsense.bin");
     writeFileSync(nonsense, Buffer.from([0, 0, 0, 0, 2, 0xff, 0xff]));

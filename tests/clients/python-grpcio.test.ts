@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { createLogger, type Daemon, parseSettings, startDaemon } from "@sluice/server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-/** Debian's own, which its package of grpcio is for. */
+/** Debian's Python, which its package of grpcio is for. */
 const python = "/usr/bin/python3";
 const script = fileURLToPath(new URL("ask_by_reflection.py", import.meta.url));
 
@@ -67,8 +67,8 @@ async function ask(question: Question): Promise<unknown> {
   return read();
 }
 
-describe("a client in Python that knows nothing but the address", () => {
-  it("learns of every service by reflection", () => {
+describe("a client in Python that knows only the address", () => {
+  it("finds every service by reflection", () => {
     expect(services).toEqual([
       "envoy.service.ratelimit.v3.RateLimitService",
       "grpc.health.v1.Health",
@@ -79,7 +79,7 @@ describe("a client in Python that knows nothing but the address", () => {
     ]);
   });
 
-  it("checks, is denied, and tells why", async () => {
+  it("checks, is denied, and learns why", async () => {
     const question = { method: "sluice.v1.RateLimiter/Check", request: { dimensions: { user: "ada" }, cost: 2 } };
     expect(await ask(question)).toMatchObject({
       answer: { allowed: true, reason: "REASON_WITHIN_LIMITS", policy: "calls", version: "3", limit: 2, remaining: 0 },
@@ -95,7 +95,7 @@ describe("a client in Python that knows nothing but the address", () => {
     expect(Number(denied.answer.retry_after_ms)).toBeGreaterThan(0);
   });
 
-  it("streams batches, and hears of bad checks among good ones", async () => {
+  it("streams batches, and gets errors for bad checks among good ones", async () => {
     const check = (user: string, cost = 1): unknown => ({ dimensions: { user }, cost });
     const request = [
       { sequence: 1, checks: [check("bob"), check("bob"), check("bob")] },
@@ -141,7 +141,7 @@ describe("a client in Python that knows nothing but the address", () => {
     });
   });
 
-  it("is told what is wrong: a field, a policy, a role", async () => {
+  it("gets precise errors: a field, a policy, a role", async () => {
     const method = "sluice.v1.RateLimiter/Check";
     expect(await ask({ method, request: { dimensions: { ip: "x" } } })).toEqual({
       code: "INVALID_ARGUMENT",

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 
-const main = fileURLToPath(new URL("../../packages/server/src/main.ts", import.meta.url));
+const main = fileURLToPath(new URL("../../packages/cli/src/main.ts", import.meta.url));
 let compiled: string;
 let folder: string;
 let running: ChildProcess | undefined;
@@ -28,7 +28,7 @@ interface Run {
   readonly code: number | null;
 }
 
-/** Serves until it has greeted, or has ended by itself. */
+/** Serves until it has printed its greeting, or has ended. */
 function serve(...args: readonly string[]): Promise<Run> {
   const ports = { SLUICE_HTTP_PORT: "0", SLUICE_GRPC_PORT: "off", SLUICE_ADMIN_PORT: "0" };
   const child = spawn(process.execPath, ["-C", "source", main, "serve", ...args], {
@@ -48,7 +48,7 @@ function serve(...args: readonly string[]): Promise<Run> {
   return new Promise((resolve) => child.once("close", (code) => resolve({ shown, logged, code })));
 }
 
-it("keeps the first token in a file of its owner's, names that file, and writes the token nowhere but to a terminal", async () => {
+it("stores the first token in a file that only its owner can read, names that file, and prints the token only to a terminal", async () => {
   const store = `sqlite:${join(folder, "store.db")}`;
   const first = await serve("--store", store);
   const file = join(folder, "store.db-admin-token");
@@ -64,7 +64,7 @@ it("keeps the first token in a file of its owner's, names that file, and writes 
   expect(second.shown).not.toContain("admin token");
 }, 60_000);
 
-it("keeps it out of what is logged as JSON, which is all that there is on the terminal then", async () => {
+it("keeps it out of JSON logs, which are then all that the terminal shows", async () => {
   const { shown, logged } = await serve(
     "--store",
     "sqlite:store.db",
@@ -78,7 +78,7 @@ it("keeps it out of what is logged as JSON, which is all that there is on the te
   expect(shown + logged).not.toContain(token);
 }, 60_000);
 
-it("fails where the seed has a problem, and says which, having written nothing", async () => {
+it("fails if the seed has a problem, says which, and writes nothing", async () => {
   const seed = join(folder, "seed.yaml");
   await writeFile(seed, "policies: [{ id: p, limits: [{ by: [user], windows: [many] }] }]\n");
   const bad = await serve("--store", "sqlite:store.db", "--seed", seed);
@@ -90,8 +90,8 @@ it("fails where the seed has a problem, and says which, having written nothing",
   expect([good.code, good.shown]).toEqual([0, expect.stringContaining("1 policy from the policy store")]);
 }, 60_000);
 
-it("fails where the store cannot be opened, and says what to do", async () => {
-  await writeFile(join(folder, "notes.txt"), "nothing like a database, but long enough to be looked at\n".repeat(100));
+it("fails if the store cannot be opened, and says what to do", async () => {
+  await writeFile(join(folder, "notes.txt"), "nothing like a database, but long enough to be read\n".repeat(100));
   const { code, logged } = await serve("--store", "sqlite:notes.txt");
   expect([code, logged]).toEqual([2, expect.stringContaining("SLUICE_STORE_URL (--store)")]);
   expect(logged).toContain("is not an SQLite database");

@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { expect, vi } from "vitest";
 import { type Sluice, startSluice } from "../restart/start-sluice.ts";
 
-/** Two cores that others use as well: what takes a moment may take many. */
+/** Two cores that others use as well: a short step may take long. */
 export const patience = { timeout: 60_000, interval: 25 };
 
-/** Several servers in processes of their own that share a policy store. */
+/** Several servers in separate processes that share a policy store. */
 export interface Fleet {
   readonly folder: string;
   readonly nodes: readonly Sluice[];
-  /** Starts another one, after those before; resolves when it is ready. */
+  /** Starts another one; resolves when it is ready. */
   start(name: string, ...args: readonly string[]): Promise<Sluice>;
   close(): Promise<void>;
 }
@@ -30,7 +30,7 @@ export async function createFleet(
         SLUICE_NODE_NAME: name,
         SLUICE_POLICY_SNAPSHOT: join(folder, `${name}.snapshot`),
         SLUICE_ADMIN_TOKEN_FILE: join(folder, "admin-token"),
-        // Most of what a start takes is compiling, which one process can do for the others.
+        // Most of a start is compiling, which one process can do for the others.
         NODE_COMPILE_CACHE: join(folder, "compiled"),
       };
       const node = await startOne({ ...own, ...env }, ...args);
@@ -51,7 +51,7 @@ export interface Answer {
   readonly body: Record<string, unknown>;
 }
 
-/** Asks the control plane of one node, as the first admin. Imports are taken up whatever there is. */
+/** Sends a request to the control plane of one node, as the first admin. Imports accept any generation. */
 export async function steer(
   { admin }: Sluice,
   { folder }: Pick<Fleet, "folder">,
@@ -74,14 +74,14 @@ export async function steer(
   return { status: response.status, body: text.startsWith("{") ? (JSON.parse(text) as Answer["body"]) : { text } };
 }
 
-/** Steers, and expects that it is done. */
+/** Makes a change, and expects success. */
 export async function steerWell(...args: Parameters<typeof steer>): Promise<Answer["body"]> {
   const { status, body } = await steer(...args);
   expect(status, JSON.stringify(body)).toBeLessThan(300);
   return body;
 }
 
-export const policyOf = (id: string, limit: number): Record<string, unknown> => ({
+export const createPolicyDocument = (id: string, limit: number): Record<string, unknown> => ({
   id,
   match: { endpoint: `/${id}` },
   limits: [{ by: ["user"], algorithm: "fixed_window", windows: [`${limit}/h`] }],
@@ -89,10 +89,10 @@ export const policyOf = (id: string, limit: number): Record<string, unknown> => 
 });
 
 /** Two policies in one change, with the same limit. */
-export const bothOf = (limit: number): string =>
-  JSON.stringify({ policies: [policyOf("p", limit), policyOf("q", limit)] });
+export const twoPolicies = (limit: number): string =>
+  JSON.stringify({ policies: [createPolicyDocument("p", limit), createPolicyDocument("q", limit)] });
 
-/** What a node decides of a request, without taking anything. */
+/** A node's decision about a request, without taking anything. */
 export async function decide({ http }: Sluice, policy = "p", user = "u"): Promise<Record<string, unknown>> {
   const response = await fetch(`${http}/v1/check`, {
     method: "POST",
@@ -102,15 +102,15 @@ export async function decide({ http }: Sluice, policy = "p", user = "u"): Promis
   return (await response.json()) as Record<string, unknown>;
 }
 
-export async function statusOf({ http }: Sluice): Promise<{
+export async function readStatus({ http }: Sluice): Promise<{
   readonly status: string;
   readonly detail?: string;
   readonly store: Record<string, unknown>;
 }> {
-  return (await (await fetch(`${http}/v1/status`)).json()) as Awaited<ReturnType<typeof statusOf>>;
+  return (await (await fetch(`${http}/v1/status`)).json()) as Awaited<ReturnType<typeof readStatus>>;
 }
 
-/** The limits that a node decides by, all of one moment. */
+/** The limits in force on a node, all at one moment. */
 export async function limitsOn({ http }: Sluice): Promise<Record<string, number>> {
   const response = await fetch(`${http}/v1/policies`);
   const { policies } = (await response.json()) as {
@@ -119,7 +119,7 @@ export async function limitsOn({ http }: Sluice): Promise<Record<string, number>
   return Object.fromEntries(policies.map(({ id, limits: [limit] }) => [id, limit?.windows[0]?.limit ?? 0]));
 }
 
-/** Resolves when each of these nodes decides so. */
+/** Resolves when each of these nodes decides this way. */
 export async function untilAll(
   nodes: readonly Sluice[],
   expected: Readonly<Record<string, unknown>>,

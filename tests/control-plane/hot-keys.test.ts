@@ -6,9 +6,9 @@ import { promisify } from "node:util";
 import { startPostgres, type TestPostgres } from "@sluice/test-servers";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Sluice } from "../restart/start-sluice.ts";
-import { bothOf, createFleet, type Fleet, patience, steer, steerWell, untilAll } from "./fleet.ts";
+import { createFleet, type Fleet, patience, steer, steerWell, twoPolicies, untilAll } from "./fleet.ts";
 
-const main = fileURLToPath(new URL("../../packages/server/src/main.ts", import.meta.url));
+const main = fileURLToPath(new URL("../../packages/cli/src/main.ts", import.meta.url));
 
 interface HotKeys {
   readonly items: readonly {
@@ -31,7 +31,7 @@ beforeAll(async () => {
   postgres = await startPostgres();
   fleet = await createFleet({ SLUICE_STORE_URL: postgres.url });
   [one, two] = await Promise.all([fleet.start("one"), fleet.start("two")]);
-  await steerWell(one, fleet, "POST", "/import", bothOf(50));
+  await steerWell(one, fleet, "POST", "/import", twoPolicies(50));
   await untilAll([one, two], { limit: 50 });
 }, 180_000);
 
@@ -46,7 +46,7 @@ async function ask({ http }: Sluice, user: string, times: number): Promise<void>
   await fetch(`${http}/v1/check`, { method: "POST", headers, body: JSON.stringify({ checks }) });
 }
 
-/** Somebody whom both nodes know, and somebody on each of them alone. What is hot cools, so they go on and on. */
+/** One user on both nodes, and one on each of them alone. Hot keys cool down, so traffic continues. */
 async function traffic(): Promise<void> {
   await ask(one, "both", 400);
   await ask(two, "both", 200);
@@ -59,7 +59,7 @@ async function hotKeys(node: Sluice, query = ""): Promise<HotKeys> {
 }
 
 describe("hot keys of two nodes on one store", () => {
-  it("are told by either as one, with what each of them saw", async () => {
+  it("are merged by either node, with the counts of both", async () => {
     for (const node of [one, two])
       await vi.waitFor(async () => {
         await traffic();
@@ -72,12 +72,12 @@ describe("hot keys of two nodes on one store", () => {
         expect(nodes).toMatchObject({ told: 2, silent: 0 });
         const sum = items.reduce((all, item) => all + item.per_second, 0);
         expect(total.per_second).toBeGreaterThan(sum * 0.99);
-        // Nodes tell every five seconds, and are alive for fifteen.
+        // Nodes report every five seconds, and are alive for fifteen.
         expect(nodes.oldest_ms).toBeLessThan(15_000);
       }, patience);
   }, 120_000);
 
-  it("are by denials who was refused on both", async () => {
+  it("ordered by denials are those refused on both", async () => {
     await vi.waitFor(async () => {
       await traffic();
       const { items } = await hotKeys(two, "?by=denials&count=1");
@@ -86,7 +86,7 @@ describe("hot keys of two nodes on one store", () => {
     }, patience);
   }, 120_000);
 
-  it("are those of one node where it is named, whichever is asked", async () => {
+  it("are those of one node if it is named, whichever node is asked", async () => {
     await vi.waitFor(async () => {
       await traffic();
       for (const node of [one, two]) {
@@ -112,7 +112,7 @@ describe("hot keys of two nodes on one store", () => {
     ).finally(() => {
       isRunning = false;
     });
-    // A process takes a while to start, and traffic goes on meanwhile.
+    // A process takes a while to start, and traffic continues meanwhile.
     while (isRunning) await Promise.all([traffic(), sleep(100)]);
     const { stdout } = await printed;
     expect(stdout).toMatch(/^2 nodes.*: \d.* decisions a second/);

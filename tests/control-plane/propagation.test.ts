@@ -5,16 +5,16 @@ import { startPostgres, startServer, type TestPostgres, type TestServer } from "
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Sluice } from "../restart/start-sluice.ts";
 import {
-  bothOf,
   createFleet,
+  createPolicyDocument,
   decide,
   type Fleet,
   limitsOn,
   patience,
-  policyOf,
-  statusOf,
+  readStatus,
   steer,
   steerWell,
+  twoPolicies,
   untilAll,
 } from "./fleet.ts";
 
@@ -26,9 +26,9 @@ let nodes: [Sluice, Sluice, Sluice];
 beforeAll(async () => {
   [postgres, valkey] = await Promise.all([startPostgres(), startServer({ flavor: "valkey" })]);
   fleet = await createFleet({ SLUICE_STORE_URL: postgres.url, SLUICE_REDIS_URL: valkey.url });
-  // All at once: they make one schema and one token.
+  // All at once: they create one schema and one token.
   nodes = await Promise.all([fleet.start("one"), fleet.start("two"), fleet.start("three")]);
-  await steerWell(nodes[0], fleet, "POST", "/import", bothOf(1));
+  await steerWell(nodes[0], fleet, "POST", "/import", twoPolicies(1));
   await untilAll(nodes, { limit: 1 });
 }, 180_000);
 
@@ -39,11 +39,14 @@ afterAll(async () => {
 
 async function putLimit(node: Sluice, limit: number): Promise<void> {
   const { version } = await steerWell(node, fleet, "GET", "/policies/p");
-  await steerWell(node, fleet, "PUT", "/policies/p", { document: policyOf("p", limit), expected_version: version });
+  await steerWell(node, fleet, "PUT", "/policies/p", {
+    document: createPolicyDocument("p", limit),
+    expected_version: version,
+  });
 }
 
 describe("a change made on one node", () => {
-  it("is decided by on all, and nodes say so", async () => {
+  it("applies on all nodes, and nodes say so", async () => {
     for (const [index, node] of nodes.entries()) {
       await putLimit(node, 10 + index);
       await untilAll(nodes, { limit: 10 + index });
@@ -58,7 +61,7 @@ describe("a change made on one node", () => {
     }, patience);
   });
 
-  it("is decided by on all where nobody was told of it", async () => {
+  it("applies on all nodes even without a notification", async () => {
     await postgres.psql(
       "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'sluice listen'",
     );
@@ -66,7 +69,7 @@ describe("a change made on one node", () => {
     await untilAll(nodes, { limit: 20 });
     await vi.waitFor(async () => {
       for (const node of nodes)
-        expect((await statusOf(node)).store.push).toEqual({ kind: "postgres", connected: true });
+        expect((await readStatus(node)).store.push).toEqual({ kind: "postgres", connected: true });
     }, patience);
   });
 
@@ -74,7 +77,10 @@ describe("a change made on one node", () => {
     const { version } = await steerWell(nodes[0], fleet, "GET", "/policies/p");
     const answers = await Promise.all(
       nodes.map((node, index) =>
-        steer(node, fleet, "PUT", "/policies/p", { document: policyOf("p", 30 + index), expected_version: version }),
+        steer(node, fleet, "PUT", "/policies/p", {
+          document: createPolicyDocument("p", 30 + index),
+          expected_version: version,
+        }),
       ),
     );
     const won = answers.findIndex(({ status }) => status === 200);
@@ -85,15 +91,15 @@ describe("a change made on one node", () => {
     await untilAll(nodes, { limit: 30 + won });
   });
 
-  it("is never half of one, and who missed many comes to the newest", async () => {
+  it("is never applied in part, and a node that missed many reaches the newest", async () => {
     const [first, second, third] = nodes;
-    await steerWell(first, fleet, "POST", "/import", bothOf(99));
+    await steerWell(first, fleet, "POST", "/import", twoPolicies(99));
     await untilAll(nodes, { limit: 99 });
     process.kill(third.pid, "SIGSTOP");
     const seen: Record<string, number>[] = [];
     try {
       for (let limit = 100; limit < 130; limit++) {
-        await steerWell(first, fleet, "POST", "/import", bothOf(limit));
+        await steerWell(first, fleet, "POST", "/import", twoPolicies(limit));
         seen.push(await limitsOn(second));
       }
     } finally {
@@ -109,7 +115,7 @@ describe("a change made on one node", () => {
 });
 
 describe("an override", () => {
-  it("is in force on all nodes, and ends on each at its moment", async () => {
+  it("is in force on all nodes, and ends on each on time", async () => {
     const untilMs = Date.now() + 6_000;
     const override = { policy: "p", windows: ["77/h"], until_ms: untilMs, why: "a launch" };
     await steerWell(nodes[0], fleet, "PUT", "/subjects/user/launch/override", override);
@@ -135,21 +141,21 @@ describe("the kill switch", () => {
   ])("%s is in force on all nodes, and off again", async (mode, allowed) => {
     await steerWell(nodes[0], fleet, "PUT", "/kill-switch", { mode, for_ms: 3_600_000, why: "a drill" });
     await untilAll(nodes, { allowed, degraded: "kill_switch" });
-    expect((await statusOf(nodes[2])).store.kill_switch).toMatchObject({ mode, reason: "a drill" });
+    expect((await readStatus(nodes[2])).store.kill_switch).toMatchObject({ mode, reason: "a drill" });
     await steerWell(nodes[1], fleet, "DELETE", "/kill-switch?why=over");
     await untilAll(nodes, { allowed: true, reason: "within_limits" });
   });
 });
 
 describe("a rollout", () => {
-  it("is begun by one node, decided alike by all, and counted by each", async () => {
+  it("is started by one node, decided alike by all, and counted by each", async () => {
     const { version } = await steerWell(nodes[0], fleet, "GET", "/policies/q");
     const steps = [
       { percent: 50, hold_ms: 0 },
       { percent: 100, hold_ms: 0 },
     ];
     await steerWell(nodes[0], fleet, "PUT", "/policies/q", {
-      document: policyOf("q", 500),
+      document: createPolicyDocument("q", 500),
       expected_version: version,
       rollout: { by: "user", steps, observe_for_ms: 0 },
     });
@@ -174,7 +180,7 @@ describe("a rollout", () => {
 });
 
 describe("a schema that a later version upgraded", () => {
-  it("is served on by those that run, and refused by one that starts", async () => {
+  it("keeps working for running nodes, and is refused by one that starts", async () => {
     await postgres.psql("alter table sluice_policies add column later text not null default ''");
     await postgres.psql("update sluice_schema set version = version + 1");
     try {
@@ -192,7 +198,7 @@ describe("a schema that a later version upgraded", () => {
   }, 120_000);
 });
 
-it("shows the first token to nobody but its file", async () => {
+it("writes the first token to its file only", async () => {
   const file = join(fleet.folder, "admin-token");
   const token = (await readFile(file, "utf8")).trim();
   expect(token.length).toBeGreaterThan(20);

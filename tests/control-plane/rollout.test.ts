@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type Sluice, startProgram } from "../restart/start-sluice.ts";
 import { createFleet, type Fleet, patience, steerWell } from "./fleet.ts";
 
-const hastySluice = fileURLToPath(new URL("hasty-sluice.ts", import.meta.url));
+const fastRolloutsServer = fileURLToPath(new URL("fast-rollouts-server.ts", import.meta.url));
 /** A minute of a rollout is a second. */
 const speed = 60;
 const minuteMs = 60_000;
@@ -18,7 +18,7 @@ beforeAll(async () => {
   [postgres, valkey] = await Promise.all([startPostgres(), startServer({ flavor: "valkey" })]);
   const time = [String(Date.now()), String(speed)];
   fleet = await createFleet({ SLUICE_STORE_URL: postgres.url, SLUICE_REDIS_URL: valkey.url }, (env) =>
-    startProgram(env, hastySluice, ...time),
+    startProgram(env, fastRolloutsServer, ...time),
   );
   nodes = [await fleet.start("one"), await fleet.start("two")];
 }, 180_000);
@@ -31,7 +31,7 @@ afterAll(async () => {
 const users = Array.from({ length: 40 }, (_, i) => `user-${i}`);
 
 /** One of ten is denied under every version. */
-const documentOf = (id: string, limit: number): Record<string, unknown> => ({
+const createDocument = (id: string, limit: number): Record<string, unknown> => ({
   id,
   match: { endpoint: `/${id}` },
   deny: { user: users.filter((_, i) => i % 10 === 0) },
@@ -57,9 +57,9 @@ const rollout = {
 };
 
 async function beginRollout(on: Sluice, policy: string, limit: number): Promise<void> {
-  await steerWell(on, fleet, "PUT", `/policies/${policy}`, { document: documentOf(policy, 1_000_000) });
+  await steerWell(on, fleet, "PUT", `/policies/${policy}`, { document: createDocument(policy, 1_000_000) });
   await steerWell(on, fleet, "PUT", `/policies/${policy}`, {
-    document: documentOf(policy, limit),
+    document: createDocument(policy, limit),
     expected_version: 1,
     rollout,
   });
@@ -74,7 +74,7 @@ async function check({ http }: Sluice, policy: string, user: string, preview: bo
   return (await response.json()) as { version?: number };
 }
 
-/** Every user asks every policy again and again, now here and now there, until `work` is done. */
+/** Every user checks every policy over and over, on changing nodes, until `work` is done. */
 async function whileAsked(
   policies: readonly string[],
   asked: () => readonly Sluice[],
@@ -91,7 +91,7 @@ async function whileAsked(
         users.map(async (user, i) => {
           const node = open[(i + round) % open.length]!;
           await check(node, policy, user, false).catch((error: unknown) => {
-            // One that was just killed answers nobody.
+            // A node that was just killed does not answer.
             if (asked().includes(node)) throw error;
           });
         }),
@@ -100,13 +100,13 @@ async function whileAsked(
   await done;
 }
 
-async function rolloutOf(on: Sluice, policy: string): Promise<Rollout> {
+async function readRollout(on: Sluice, policy: string): Promise<Rollout> {
   const { items } = await steerWell(on, fleet, "GET", `/rollouts?policy=${policy}`);
   return (items as Rollout[])[0]!;
 }
 
 function untilItIs(on: Sluice, policy: string, expected: Partial<Rollout>): Promise<void> {
-  return vi.waitFor(async () => expect(await rolloutOf(on, policy)).toMatchObject(expected), {
+  return vi.waitFor(async () => expect(await readRollout(on, policy)).toMatchObject(expected), {
     timeout: 120_000,
     interval: 100,
   });
@@ -130,21 +130,22 @@ interface AuditEntry {
   readonly after?: { readonly percent: number; readonly figures?: Rollout["figures"] };
 }
 
-/** What Sluice itself did to a rollout, in order. */
-async function auditOf(on: Sluice, { id }: Rollout): Promise<readonly AuditEntry[]> {
+/** Sluice's automatic actions on a rollout, in order. */
+async function readAudit(on: Sluice, { id }: Rollout): Promise<readonly AuditEntry[]> {
   const { items } = await steerWell(on, fleet, "GET", `/audit?kind=rollout&target=${id}`);
   return (items as AuditEntry[]).filter(({ actor }) => actor === "sluice").toReversed();
 }
 
-describe("rollouts of a fleet that is asked", () => {
-  it("move on, or back, where a few subjects ask a few times a minute, and say what they wait for", async () => {
+describe("rollouts in a fleet under traffic", () => {
+  it("advance, or roll back, with a few requests a minute from a few subjects, and say what they wait for", async () => {
     const [one, two] = nodes as [Sluice, Sluice];
-    // One request a second, of which every tenth is from somebody who joins first.
+    // One request a second, of which every tenth is from a subject that joins first.
     const crowd = Array.from({ length: 40 }, (_, i) => `guest-${i}`);
     const perMinute = 60;
-    // A minute lasts a second here. A busy machine asks less in it, so a step has time for three judgements all the same.
-    const steps = [10, 100].map((percent) => ({ percent, hold_ms: 12 * minuteMs }));
-    const begin = async (policy: string, limit: number): Promise<void> => {
+    // A minute lasts a second here. A busy machine sends less in it and judges later: the step of the version that is to be
+    // rolled back lasts until that has happened, however long it takes.
+    const begin = async (policy: string, limit: number, holdMinutes: number): Promise<void> => {
+      const steps = [10, 100].map((percent) => ({ percent, hold_ms: holdMinutes * minuteMs }));
       const document = (windows: string) => ({
         id: policy,
         match: { endpoint: `/${policy}` },
@@ -156,12 +157,12 @@ describe("rollouts of a fleet that is asked", () => {
       const body = { document: document(`${limit}/h`), expected_version: 1, rollout: wish };
       await steerWell(one, fleet, "PUT", `/policies/${policy}`, body);
     };
-    await Promise.all([begin("calm-good", 900_000), begin("calm-bad", 1)]);
+    await Promise.all([begin("calm-good", 900_000, 12), begin("calm-bad", 1, 120)]);
     const waits = new Set<string>();
     const ended = Promise.all(
       ["calm-good", "calm-bad"].map(async (policy) => {
         for (;;) {
-          const { state, waits_for } = await rolloutOf(two, policy);
+          const { state, waits_for } = await readRollout(two, policy);
           if (state === "done" || state === "rolled_back") return state;
           waits.add(waits_for?.code ?? "none");
           await new Promise((resolve) => setTimeout(resolve, 100));
@@ -175,7 +176,7 @@ describe("rollouts of a fleet that is asked", () => {
     const beganMs = Date.now();
     for (let asked = 0; !over; await new Promise((resolve) => setTimeout(resolve, 20))) {
       const due = Math.floor(((Date.now() - beganMs) / minuteMs) * speed * perMinute);
-      // What a slow machine falls behind by is left out: how much traffic there is matters less than that it is steady.
+      // Delays of a slow machine are skipped: steady traffic matters more than its volume.
       for (const until = Math.min(due, asked + 20); asked < until; asked++) {
         const [node, user] = [nodes[asked % 2]!, crowd[Math.floor(asked / 2) % crowd.length]!];
         await Promise.all(["calm-good", "calm-bad"].map((policy) => check(node, policy, user, false)));
@@ -183,7 +184,7 @@ describe("rollouts of a fleet that is asked", () => {
       asked = Math.max(asked, due - 100);
     }
     expect(await states).toEqual(["done", "rolled_back"]);
-    expect(await rolloutOf(one, "calm-bad")).toMatchObject({
+    expect(await readRollout(one, "calm-bad")).toMatchObject({
       step: 0,
       reason: expect.stringMatching(/3 times in a row/),
     });
@@ -194,7 +195,7 @@ describe("rollouts of a fleet that is asked", () => {
     expect(items).toMatchObject([{ version: 2, current: false, rollout: { state: "rolled_back" } }, { version: 1 }]);
   }, 180_000);
 
-  it("end by themselves: a version that denies too much is rolled back, one that does not is for everybody", async () => {
+  it("end automatically: a version that denies too much is rolled back, and a good one applies to all subjects", async () => {
     const [one, two] = nodes as [Sluice, Sluice];
     await beginRollout(one, "bad", 3);
     await beginRollout(two, "good", 900_000);
@@ -214,11 +215,11 @@ describe("rollouts of a fleet that is asked", () => {
 
     await untilAllAreUnder(nodes, "bad", 1);
     await untilAllAreUnder(nodes, "good", 2);
-    const bad = await rolloutOf(one, "bad");
+    const bad = await readRollout(one, "bad");
     expect(bad.figures).toMatchObject({ verdict: "strike", strikes: 3 });
     expect(bad.reason).toBe(bad.figures!.sentence);
     expect(bad.reason).toMatch(/the same subjects were denied \d+\.\d\d % under the old version .* 3 times in a row/);
-    const audit = await auditOf(two, bad);
+    const audit = await readAudit(two, bad);
     expect(audit.map(({ action, after }) => [action, after?.percent])).toEqual([
       ["rollout.step", 50],
       ["rollout.rolled_back", 0],
@@ -227,11 +228,11 @@ describe("rollouts of a fleet that is asked", () => {
     expect(audit[1]).toMatchObject({ why: bad.reason, after: { figures: { verdict, strikes, sentence } } });
     const ofPolicy = await steerWell(two, fleet, "GET", "/audit?kind=policy&target=bad&action=rollout.rolled_back");
     expect(ofPolicy.items).toMatchObject([{ why: bad.reason, after: { rollout: bad.id, state: "rolled_back" } }]);
-    const steps = await auditOf(two, await rolloutOf(one, "good"));
+    const steps = await readAudit(two, await readRollout(one, "good"));
     expect(steps.map(({ action }) => action)).toEqual(["rollout.step", "rollout.step", "rollout.done"]);
   }, 180_000);
 
-  it("are rolled back also when the node that looked at them is killed", async () => {
+  it("are rolled back even when the node that judges them is killed", async () => {
     const [one, two] = nodes as [Sluice, Sluice];
     let open: readonly Sluice[] = nodes;
     await beginRollout(two, "orphaned", 3);
@@ -243,7 +244,7 @@ describe("rollouts of a fleet that is asked", () => {
     })();
     await whileAsked(["orphaned"], () => open, ended);
     await untilAllAreUnder([two], "orphaned", 1);
-    const audit = await auditOf(two, await rolloutOf(two, "orphaned"));
+    const audit = await readAudit(two, await readRollout(two, "orphaned"));
     expect(audit.filter(({ action }) => action === "rollout.rolled_back")).toHaveLength(1);
   }, 180_000);
 });

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { startPostgres, type TestPostgres } from "@sluice/test-servers";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { createFleet, type Fleet, policyOf } from "./fleet.ts";
+import { createFleet, createPolicyDocument, type Fleet } from "./fleet.ts";
 
 let postgres: TestPostgres;
 let fleet: Fleet;
@@ -21,7 +21,7 @@ interface Description {
   readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
-it("no log and no answer tells a token, its digest or the password of the store", async () => {
+it("no log and no answer contains a token, its digest or the password of the store", async () => {
   const node = await fleet.start("only");
   const first = (await readFile(join(fleet.folder, "admin-token"), "utf8")).trim();
   const answers: { readonly asked: string; readonly told: string }[] = [];
@@ -42,7 +42,7 @@ it("no log and no answer tells a token, its digest or the password of the store"
 
   const made = await ask(`${node.admin}/api/v1/tokens`, "POST", first, { name: "spare", role: "viewer" });
   const spare = /sluice_[\w-]+/.exec(made)?.[0] ?? "";
-  // The one answer that tells it.
+  // The only answer that contains it.
   expect(spare).not.toBe("");
   answers.length = 0;
   const stranger = "sluice_nobody-ever-made-this-one";
@@ -51,7 +51,7 @@ it("no log and no answer tells a token, its digest or the password of the store"
   expect(password.length).toBeGreaterThan(6);
   const secrets = [...tokens, ...tokens.map((token) => createHash("sha256").update(token).digest("hex")), password];
 
-  /** Every route, as everybody, with tokens also where they do not belong but for what is told back as it was sent. */
+  /** Every route, as every actor, with tokens even where they do not belong, except in fields that are echoed. */
   async function askEverything(): Promise<void> {
     const { paths } = (await (await fetch(`${node.admin}/openapi.json`)).json()) as Description;
     for (const [path, methods] of Object.entries(paths)) {
@@ -68,7 +68,7 @@ it("no log and no answer tells a token, its digest or the password of the store"
       for (const token of tokens) await ask(node.http + path, "POST", token, { dimensions: { user: "u" } });
   }
 
-  await ask(`${node.admin}/api/v1/policies`, "POST", first, policyOf("p", 5));
+  await ask(`${node.admin}/api/v1/policies`, "POST", first, createPolicyDocument("p", 5));
   await ask(`${node.admin}/api/v1/subjects/user/p/tier`, "PUT", first, { tier: "gold" });
   await askEverything();
   for (const list of ["tokens", "audit?limit=1000", "nodes", "export"])

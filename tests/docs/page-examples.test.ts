@@ -5,11 +5,11 @@ import { readSourceTree, repositoryRoot } from "../repository/source-tree.ts";
 interface Example {
   readonly code: string;
   readonly line: number;
-  /** What the page says is printed; undefined where it does not say. */
+  /** The output that the page shows; undefined if it shows none. */
   readonly output: string | undefined;
 }
 
-/** Every TypeScript block of a page; a text block right after one holds what it prints. */
+/** Every TypeScript block of a page; a text block right after one holds its output. */
 function findExamples(page: string): Example[] {
   const blocks = page.matchAll(/^```ts\n([\s\S]*?)^```$(?:\n+```text\n([\s\S]*?)^```$)?/gm);
   return [...blocks].map(({ 1: code = "", 2: output, index }) => ({
@@ -21,7 +21,7 @@ function findExamples(page: string): Example[] {
 
 function run(code: string): string {
   const args = ["-C", "source", "--input-type=module-typescript", "-e", code];
-  // Without an environment nothing asks for colours.
+  // Without an environment variable there are no colours.
   return execFileSync(process.execPath, args, { cwd: repositoryRoot, env: {}, encoding: "utf8", stdio: "pipe" });
 }
 
@@ -37,7 +37,7 @@ describe.each([
   });
 
   for (const { code, line, output } of examples) {
-    it(`run, each by itself, and print what the page says: the one in line ${line}`, () => {
+    it(`run, each in its own process, and print what the page says: the one in line ${line}`, () => {
       const printed = run(code);
       if (output !== undefined) expect(printed).toBe(output);
     });

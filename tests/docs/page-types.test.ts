@@ -16,11 +16,11 @@ function findBlocks(page: string): readonly { readonly code: string; readonly li
   }));
 }
 
-/** What the compiler says, file by file; empty where it has nothing to say. */
+/** The compiler's messages, file by file; empty if there are none. */
 function compile(files: ReadonlyMap<string, string>): string {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  // A block is a module of its own, also where it imports nothing.
+  // Each block is a separate module, even if it imports nothing.
   for (const [name, code] of files) writeFileSync(path.join(folder, name), `${code}\nexport {};\n`);
   const base = path.relative(folder, path.join(repositoryRoot, "tsconfig.base.json"));
   const options = {

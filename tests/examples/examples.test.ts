@@ -12,7 +12,7 @@ afterEach(async () => {
   for (const example of running.splice(0)) await example.stop();
 });
 
-/** Starts one that serves, and answers with its address. */
+/** Starts an example that serves, and returns its address. */
 async function serve(name: string, environment?: Readonly<Record<string, string>>): Promise<string> {
   const example = runExample(name, environment);
   running.push(example);
@@ -45,11 +45,11 @@ describe("every example", () => {
 
 describe("the Express app", { timeout }, () => {
   const user = (name: string) => ({ headers: { "x-user": name } });
-  it("limits everybody, failed logins and each user's reports", async () => {
+  it("limits all visitors, failed logins and each user's reports", async () => {
     const url = await serve("express-app");
     expect(await statuses(4, () => fetch(`${url}/reports/1`, user("ada")))).toEqual([200, 200, 200, 429]);
     expect(await statuses(1, () => fetch(`${url}/reports/1`, user("bob")))).toEqual([200]);
-    // Visitors who are not signed in count apart from one another.
+    // Visitors who are not signed in are counted separately.
     const visitor = (address: string) => () => fetch(`${url}/reports/1`, { headers: { "x-forwarded-for": address } });
     expect(await statuses(4, visitor("192.0.2.7"))).toEqual([200, 200, 200, 429]);
     expect(await statuses(1, visitor("192.0.2.8"))).toEqual([200]);
@@ -65,14 +65,14 @@ describe("the Express app", { timeout }, () => {
     expect(headers.get("x-ratelimit-policy")).toBe("login");
   });
 
-  it("shares its counters between processes where it is told to", async () => {
+  it("shares its counters between processes if configured", async () => {
     const server = await startServer({ flavor: "valkey" });
     try {
       const urls = [
         await serve("express-app", { REDIS_URL: server.url }),
         await serve("express-app", { REDIS_URL: server.url }),
       ];
-      // On a machine that is busy an answer may come without counters, and says so; the limit holds for all others.
+      // On a busy machine an answer may come without counters, and says so; the limit holds for all others.
       let counted = 0;
       for (let turn = 0; turn < 20; turn++) {
         const { status, headers } = await fetch(`${urls[turn % 2]}/reports/1`, user("eve"));
@@ -99,7 +99,7 @@ describe("the gateway before a language model", { timeout }, () => {
     const first = await chat("small", 700);
     expect(await first.text()).toContain('"usage":{"tokens":700}');
     expect(first.headers.get("x-ratelimit-remaining")).toBe("999");
-    // It may come in with what is left, and overdraws; then it has to wait.
+    // A request may start with little left, and overdraw; then the next one has to wait.
     expect((await (await chat("small", 700)).text()).includes('"tokens":700')).toBe(true);
     expect(await statuses(1, () => chat("small", 1))).toEqual([429]);
     expect(await statuses(3, () => chat("acme", 700))).toEqual([200, 200, 200]);
@@ -108,7 +108,7 @@ describe("the gateway before a language model", { timeout }, () => {
 });
 
 describe("the Fastify app", { timeout }, () => {
-  it("gives more to those who pay, and nothing is free but health", async () => {
+  it("gives more to paying users, and exempts only health", async () => {
     const url = await serve("fastify-tiers");
     const as = (key: string) => ({ headers: { "x-api-key": key } });
     expect(await statuses(3, () => fetch(`${url}/export`, as("key-of-bob")))).toEqual([200, 200, 429]);
@@ -129,7 +129,7 @@ describe("the Hono app", { timeout }, () => {
 });
 
 describe("the Nest app", { timeout }, () => {
-  it("limits everybody by its module, others by decorators, and skips what says so", async () => {
+  it("limits all routes by its module, some by decorators, and skips those marked", async () => {
     const url = await serve("nest-module");
     const exports = () => fetch(`${url}/orders/export`, { method: "POST", headers: { "x-tenant": "acme" } });
     expect(await statuses(3, exports)).toEqual([201, 201, 429]);

@@ -6,9 +6,9 @@ const root = path.join(import.meta.dirname, "..", "..");
 export interface RunningExample {
   /** Everything it has printed so far. */
   readonly output: () => string;
-  /** Resolves with what was captured when it has printed something like this. */
+  /** Resolves with the match when it has printed something like this. */
   printed(pattern: RegExp): Promise<RegExpExecArray>;
-  /** Resolves with its exit code when it has ended by itself. */
+  /** Resolves with its exit code when it has ended. */
   readonly ended: Promise<number | null>;
   stop(): Promise<void>;
 }

@@ -101,7 +101,7 @@ async function moveSlots(scene: Scene, cluster: TestCluster): Promise<void> {
   const checks = scene.traffic.checks.slice(from);
   const degraded = checks.filter(({ decision }) => decision?.degraded !== undefined).length;
   scene.fact(`${degraded} of ${checks.length} checks degraded while slots moved`);
-  // On a busy machine answers may be late, and that may open a breaker; nothing fails in any other way.
+  // On a busy machine answers may be late, which may open a breaker; nothing fails in any other way.
   const opened = scene.events.find((event) => event.kind === "breaker" && event.state === "open");
   const failed = checks.filter(
     ({ decision, settledMs }) =>
@@ -112,7 +112,7 @@ async function moveSlots(scene: Scene, cluster: TestCluster): Promise<void> {
   await scene.untilEnforced();
 }
 
-/** Where a user's counters are, by looking for them. */
+/** Finds the node with a user's counters. */
 async function slotOfUser(cluster: TestCluster, user: string): Promise<number> {
   for (const node of cluster.nodes) {
     if (node.state !== "running") continue;

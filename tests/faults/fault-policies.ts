@@ -1,9 +1,9 @@
-/** What traffic asks for, by endpoint. */
+/** The endpoints of the traffic. */
 export const lines = ["probe/arrival", "probe/plan", "tight/closed", "tight/open", "tight/local"] as const;
 
 export type Line = (typeof lines)[number];
 
-/** Lines whose limit nobody reaches, so that what was charged can be compared with what was admitted. */
+/** Lines whose limit is never reached, so that charges can be compared with admissions. */
 export const probeLines: readonly Line[] = ["probe/arrival", "probe/plan"];
 
 /** At most `burst + perSecond × seconds` in any stretch of time. */
@@ -12,20 +12,20 @@ export interface Bound {
   readonly perSecond: number;
 }
 
-/** What tight lines may admit by counters that are shared; a fixed window has two bursts where two windows meet. */
+/** The most that tight lines may admit by shared counters; a fixed window has two bursts where two windows meet. */
 export const sharedBounds: Partial<Record<Line, Bound>> = {
   "tight/closed": { burst: 10, perSecond: 5 },
   "tight/open": { burst: 20, perSecond: 10 },
   "tight/local": { burst: 10, perSecond: 10 },
 };
 
-/** What a node admits beside that by counters of its own: half, where nothing else was said. */
+/** The most that a node admits in addition by local counters: half, by default. */
 export const localBound: Bound = { burst: 5, perSecond: 5 };
 
-/** One burst: what counters that were lost may admit once more. */
+/** One burst: the most that lost counters may admit again. */
 export const extraBursts: Partial<Record<Line, number>> = { "tight/closed": 10, "tight/open": 10, "tight/local": 10 };
 
-// Nothing comes back to a probe's counters within a scenario: they gain one in a minute, and begin full.
+// Probes' counters do not refill within a scenario: they gain one a minute, and begin full.
 const slowly = [
   { limit: 1, per: "60s", burst: 33_000 },
   { limit: 1, per: "70s", burst: 30_000 },

@@ -10,7 +10,7 @@ describe("counters on one server stay honest through", () => {
     expect((await play("valkey")).breaches).toEqual([]);
   });
 
-  // What differs between the flavors is how they start, end and replicate; so not everything is played on both.
+  // The flavors differ in how they start, end and replicate, so not everything is played on both.
   test.each(flavors.filter((flavor) => flavor !== "valkey"))("crash and restart of %s", { timeout }, async (flavor) => {
     const crash = singleServerFaults.find(({ name }) => name === "crash and restart")!;
     expect((await crash.play(flavor)).breaches).toEqual([]);

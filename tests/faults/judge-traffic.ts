@@ -3,7 +3,7 @@ import { type Bound, extraBursts, type Line, localBound, probeLines, sharedBound
 import type { StallMeter } from "./stall-meter.ts";
 import type { Checked } from "./traffic.ts";
 
-/** What a fault does to counters: nothing; all of them are gone; or the latest changes are. */
+/** The effect of a fault on counters: none; all of them are gone; or the latest changes are. */
 export type Loss =
   | { readonly kind: "none" }
   | { readonly kind: "all" | "latest"; readonly fromMs: number; readonly toMs: number };
@@ -34,7 +34,7 @@ export function countDegraded(checks: readonly Checked[]): Record<DegradedReason
   return counts;
 }
 
-/** No check hangs, fails, or takes longer than its deadline and what this process itself is to blame for. */
+/** No check hangs, fails, or takes longer than its deadline and the stalls of this process. */
 export function judgeLatency(checks: readonly Checked[], meter: StallMeter): { beyondMs: number; breaches: string[] } {
   const breaches: string[] = [];
   let beyondMs = 0;
@@ -70,12 +70,12 @@ function isClosed(line: Line): boolean {
 }
 
 /**
- * What tight limits admitted beyond burst + rate × time, in the worst stretch; and whether that is more than counters
- * that were lost explain, which is one burst.
+ * What tight limits admitted beyond burst + rate × time, in the worst interval; and whether that is more than lost
+ * counters explain, which is one burst.
  */
 export function judgeAdmission(
   checks: readonly Checked[],
-  lossOf: (user: string) => Loss,
+  findLoss: (user: string) => Loss,
 ): { overAdmitted: number; breaches: string[] } {
   const breaches: string[] = [];
   let overAdmitted = 0;
@@ -83,7 +83,7 @@ export function judgeAdmission(
     for (const [line, bound] of Object.entries(sharedBounds) as [Line, Bound][]) {
       const own = checks.filter((one) => one.user === user && one.line === line);
       const over = mostBeyond(own.filter(isAdmitted), bound);
-      const explained = lossOf(user).kind === "none" ? 0 : extraBursts[line]!;
+      const explained = findLoss(user).kind === "none" ? 0 : extraBursts[line]!;
       overAdmitted = Math.max(overAdmitted, over);
       if (over > explained) breaches.push(`${line} admitted ${over} for ${user} beyond burst + rate × time`);
       if (line !== "tight/local") continue;
@@ -96,8 +96,8 @@ export function judgeAdmission(
 }
 
 /**
- * The largest excess of any stretch, from one admission to another: each happened between its start and its answer, so a
- * stretch is at most as long as from the start of the first to the answer of the last.
+ * The largest excess of any interval, from one admission to another: each happened between its start and its answer, so
+ * an interval is at most as long as from the start of the first to the answer of the last.
  */
 export function mostBeyond(admitted: readonly Checked[], { burst, perSecond }: Bound): number {
   const inOrder = admitted.toSorted((one, other) => one.startedMs - other.startedMs);
@@ -118,8 +118,8 @@ export interface Charges {
 }
 
 /**
- * What a user's probes were charged lies between what was admitted and that plus what was sent and never answered. Counters
- * that were lost hold only what came after.
+ * A user's charges lie between the admissions and those plus the checks that were sent and never answered. Lost
+ * counters hold only what came after.
  */
 export function judgeCharges(probes: readonly Checked[], charged: number, loss: Loss): Omit<Charges, "charged"> {
   const admitted = probes.filter(isAdmitted);

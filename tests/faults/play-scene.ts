@@ -14,7 +14,7 @@ import {
   type Loss,
 } from "./judge-traffic.ts";
 import { StallMeter } from "./stall-meter.ts";
-import { requestOf, Traffic } from "./traffic.ts";
+import { createRequest, Traffic } from "./traffic.ts";
 
 export interface SceneOptions {
   readonly scenario: string;
@@ -23,7 +23,7 @@ export interface SceneOptions {
   /** Every server that may hold a connection of ours. */
   readonly allServers: readonly TestServer[];
   readonly users?: readonly string[];
-  /** Whether the servers are there from the start. */
+  /** Whether the servers run from the start. */
   readonly connected?: boolean;
 }
 
@@ -37,9 +37,9 @@ export interface Scene {
   waitFor(what: string, withinMs: number, found: () => boolean): Promise<void>;
   /** Only these lose counters by the fault. */
   affects(users: readonly string[]): void;
-  /** Runs what costs counters, and notes when. */
+  /** Runs a step that loses counters, and records when. */
   losing(kind: "all" | "latest", act: () => Promise<void>): Promise<void>;
-  /** The fault is over: from here it counts how long it takes until limits are enforced. */
+  /** The fault is over: starts measuring how long it takes until limits are enforced. */
   heal(): void;
   /** Resolves when the tight limit of every user denies by its counters, or when that takes too long. */
   untilEnforced(): Promise<void>;
@@ -52,14 +52,14 @@ const closesWithinMs = 4000;
 const lastStretchMs = 300;
 const steadyWithinMs = 8000;
 
-/** Plays a fault under traffic, and tells what happened and which promises were broken. */
+/** Plays a fault under traffic, and returns what happened and which promises were broken. */
 export async function playScene(options: SceneOptions, play: (scene: Scene) => Promise<void>): Promise<FaultResult> {
   const { scenario, flavor, users = ["ada", "bo"] } = options;
   const before = activeResources();
   const breaches: string[] = [];
   const facts: string[] = [];
   const events: (RedisEvent & { readonly atMs: number })[] = [];
-  const onRejection = (error: unknown): void => void breaches.push(`nobody handled the rejection ${error}`);
+  const onRejection = (error: unknown): void => void breaches.push(`unhandled rejection: ${error}`);
   process.on("unhandledRejection", onRejection);
   const counters = new RedisCounters({
     servers: options.servers,
@@ -73,7 +73,7 @@ export async function playScene(options: SceneOptions, play: (scene: Scene) => P
   let affected: readonly string[] = users;
   let healedMs = 0;
   let enforcedMs = Number.POSITIVE_INFINITY;
-  const lossOf = (user: string): Loss => (affected.includes(user) ? loss : { kind: "none" });
+  const findLoss = (user: string): Loss => (affected.includes(user) ? loss : { kind: "none" });
   const deniesByCounters = (user: string): boolean =>
     traffic.checks.some(
       (one) =>
@@ -131,7 +131,7 @@ export async function playScene(options: SceneOptions, play: (scene: Scene) => P
       await counters.connected();
       traffic.start();
       await sleep(700);
-      // A machine with too much to do may have opened a breaker by itself; no fault begins before that has passed.
+      // An overloaded machine may have opened a breaker; no fault begins before that has passed.
       await scene.waitFor("checks are answered", 10_000, () => counters.ready && traffic.checks.some(isAnswered));
     } else {
       traffic.start();
@@ -144,9 +144,9 @@ export async function playScene(options: SceneOptions, play: (scene: Scene) => P
       enforcedMs <= enforcedWithinMs,
       `limits were not enforced again within ${enforcedWithinMs / 1000} s of the end of the fault`,
     );
-    const charges = await readCharges(scene, lossOf, breaches);
+    const charges = await readCharges(scene, findLoss, breaches);
     const latency = judgeLatency(traffic.checks, meter);
-    const admission = judgeAdmission(traffic.checks, lossOf);
+    const admission = judgeAdmission(traffic.checks, findLoss);
     breaches.push(...latency.breaches, ...judgeFailModes(traffic.checks), ...admission.breaches);
     await counters.close();
     breaches.push(...(await findLeaks(options.allServers, before)));
@@ -175,8 +175,8 @@ export async function playScene(options: SceneOptions, play: (scene: Scene) => P
 }
 
 /**
- * Whether checks come to be answered by counters, and not just one now and then. A machine with too much to do may open a
- * breaker by itself, which takes some seconds to pass.
+ * Whether checks are answered by counters steadily. An overloaded machine may open a breaker, which takes some seconds
+ * to pass.
  */
 async function isSteady(traffic: Traffic): Promise<boolean> {
   const untilMs = performance.now() + steadyWithinMs;
@@ -189,7 +189,7 @@ async function isSteady(traffic: Traffic): Promise<boolean> {
   return false;
 }
 
-/** Waits for answers that are still to come, for as long as any may take. */
+/** Waits for outstanding answers, for as long as any may take. */
 async function settle(traffic: Traffic): Promise<void> {
   const untilMs = performance.now() + 2000;
   while (traffic.checks.some(({ settledMs }) => settledMs === undefined) && performance.now() < untilMs)
@@ -198,7 +198,7 @@ async function settle(traffic: Traffic): Promise<void> {
 
 async function readCharges(
   { limiter, traffic, users }: Scene,
-  lossOf: (user: string) => Loss,
+  findLoss: (user: string) => Loss,
   breaches: string[],
 ): Promise<Pick<FaultResult, "charged" | "counted" | "lost">> {
   const sums = { charged: 0, counted: 0, lost: 0 };
@@ -207,7 +207,7 @@ async function readCharges(
       const charged = await chargedTo(limiter, line, user, breaches);
       if (charged === undefined) return sums;
       const probes = traffic.checks.filter((one) => one.user === user && one.line === line);
-      const judged = judgeCharges(probes, charged, lossOf(user));
+      const judged = judgeCharges(probes, charged, findLoss(user));
       breaches.push(...judged.breaches);
       sums.charged += charged;
       sums.counted += judged.counted;
@@ -217,7 +217,10 @@ async function readCharges(
   return sums;
 }
 
-/** What a probe's counters hold; they are charged together, so they hold the same. Undefined if they cannot be read. */
+/**
+ * The charges in a probe's counters, which are charged together, so they hold the same. Undefined if they cannot be
+ * read.
+ */
 export async function chargedTo(
   limiter: Limiter,
   line: Line,
@@ -226,14 +229,14 @@ export async function chargedTo(
 ): Promise<number | undefined> {
   for (let attempt = 0; ; attempt++) {
     try {
-      const { limits } = await limiter.explain(requestOf(line, user));
+      const { limits } = await limiter.explain(createRequest(line, user));
       const windows = limits.flatMap((limit) => limit.windows);
       const all = windows.map(({ window, remaining }) => window.capacity - remaining);
       if (new Set(all).size !== 1) breaches.push(`counters that are charged together hold ${all.join(", ")}`);
       return Math.max(...all);
     } catch (error) {
       if (attempt === 150) {
-        breaches.push(`what ${line} of ${user} was charged cannot be read: ${error}`);
+        breaches.push(`the charges to ${line} of ${user} cannot be read: ${error}`);
         return undefined;
       }
       await sleep(50);
@@ -241,7 +244,7 @@ export async function chargedTo(
   }
 }
 
-/** Connections on either side, and timers, that are still there after closing. */
+/** Connections on either side, and timers, that remain after closing. */
 async function findLeaks(
   servers: readonly TestServer[],
   before: ReadonlyMap<string, number>,

@@ -128,7 +128,7 @@ async function askUntilAnswered(
   return { repeated, replayed };
 }
 
-/** Once the breaker is open, and the connection that is then made anew is quiet, checks cost the server nothing. */
+/** Once the breaker is open, and its new connection is quiet, checks cost the server nothing. */
 async function expectQuietWhileOpen(scene: Scene, proxy: FaultyProxy): Promise<void> {
   const isOpen = (): boolean => scene.counters.stats.shards.every(({ breaker }) => breaker === "open");
   await scene.waitFor("the breaker opens", 5000, isOpen);
@@ -138,7 +138,7 @@ async function expectQuietWhileOpen(scene: Scene, proxy: FaultyProxy): Promise<v
   const answers = await scene.traffic.flood("tight/open", 3000);
   const sent = bytes() - before;
   scene.expect(isOpen(), "the breaker closed while nothing was answered");
-  // A connection that is made anew, or a probe, may fall into this time; a check would take a hundred bytes.
+  // A new connection, or a probe, may fall into this time; a check would take a hundred bytes.
   scene.expect(sent < 1024, `${sent} bytes went out while the breaker was open`);
   const asked = answers.filter((one) => one.asked).length;
   scene.expect(asked === 0, `${asked} of 3 000 checks waited although the breaker was open`);

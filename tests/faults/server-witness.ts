@@ -1,12 +1,14 @@
 import { Worker } from "node:worker_threads";
 import type { TestServer } from "@sluice/test-servers";
 
-/** Clocks of two threads differ by less than this, and a slow answer is felt by those asked a moment before or after. */
+/**
+ * Clocks of two threads differ by less than this, and a slow answer also affects questions a moment before or after.
+ */
 const marginMs = 10;
 
 /**
- * Watches from another thread how quickly a server answers and whether the main thread gets a core, so that a machine with
- * too much to do is distinguished from a caller that stood still.
+ * Watches from another thread how quickly a server answers and whether the main thread gets a core, to distinguish an
+ * overloaded machine from a stalled caller.
  */
 export class ServerWitness {
   readonly #worker: Worker;

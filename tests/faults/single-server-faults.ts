@@ -20,7 +20,7 @@ export const singleServerFaults: readonly FaultScenario[] = [
         const heapBefore = heapBytes();
         const answers = await scene.traffic.flood("tight/open", 20_000);
         const degraded = countDegraded(answers).storage_unavailable;
-        // The checks themselves are kept by this test, some hundred bytes each.
+        // This test keeps the checks themselves, some hundred bytes each.
         const grownBytes = heapBytes() - heapBefore;
         scene.fact(
           `the heap grew by ${Math.max(grownBytes / 2 ** 20, 0).toFixed(0)} MiB, with the test's own notes of 20 000 checks`,
@@ -36,7 +36,7 @@ export const singleServerFaults: readonly FaultScenario[] = [
   {
     name: "stuck server",
     fault: "The server is stopped with SIGSTOP for two seconds: connections stay, and nothing is answered.",
-    beside: "No more is admitted than without the fault: the server knows that what it finds when it goes on is late.",
+    beside: "No more is admitted than without the fault: when the server continues, it recognizes late requests.",
     play: (flavor) =>
       onServer("stuck server", flavor, {}, async (scene, server) => {
         server.pause();
@@ -60,7 +60,7 @@ export const singleServerFaults: readonly FaultScenario[] = [
           await sleep(20);
         }
         await expectFewTimeouts(scene, from, witness);
-        scene.fact(`${scene.counters.stats.loads} scripts were sent anew`);
+        scene.fact(`${scene.counters.stats.loads} scripts were sent again`);
         scene.expect(scene.counters.stats.loads >= 100, "the scripts were hardly ever forgotten");
         scene.heal();
         await scene.untilEnforced();
@@ -117,7 +117,7 @@ async function onServer(
   }
 }
 
-/** Timeouts that a slow machine explains do not count, nor does what follows from them. */
+/** Timeouts that a slow machine explains do not count, nor do their consequences. */
 async function expectFewTimeouts(
   { traffic, expect, fact }: Scene,
   from: number,

@@ -1,7 +1,7 @@
 import { setInterval } from "node:timers";
 
 const everyMs = 5;
-/** Lateness below this is how timers are. */
+/** Lateness below this is normal for timers. */
 const noticedMs = 2;
 
 interface Stall {
@@ -9,7 +9,7 @@ interface Stall {
   readonly toMs: number;
 }
 
-/** Notes when this very process stood still, so that nobody else is blamed for it. Times are `performance.now()`. */
+/** Records when this process was stalled, so that no server is blamed for it. Times are `performance.now()`. */
 export class StallMeter {
   readonly #stalls: Stall[] = [];
   readonly #timer: NodeJS.Timeout;
@@ -19,7 +19,7 @@ export class StallMeter {
     this.#timer = setInterval(() => this.#look(), everyMs);
   }
 
-  /** For how long it stood still between two moments. */
+  /** How long it was stalled between two moments. */
   within(fromMs: number, toMs: number): number {
     this.#look();
     let ms = 0;

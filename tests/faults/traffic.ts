@@ -8,19 +8,19 @@ export interface Checked {
   readonly user: string;
   readonly startedMs: number;
   settledMs: number | undefined;
-  /** Something was sent for it, as far as can be told from outside: it was not answered at once. */
+  /** Something was sent for it, as far as visible from outside: it was not answered at once. */
   asked: boolean;
   decision: Decision | undefined;
   error: unknown;
 }
 
-export function requestOf(line: Line, user: string, id?: string): CheckRequest {
+export function createRequest(line: Line, user: string, id?: string): CheckRequest {
   return { dimensions: { endpoint: `/${line}`, user }, id };
 }
 
 const tickMs = 5;
 
-/** Sends checks at a steady pace, whatever becomes of them, and notes every answer. */
+/** Sends checks at a steady pace, whatever their outcome, and records every answer. */
 export class Traffic {
   readonly checks: Checked[] = [];
   readonly #limiter: Limiter;
@@ -53,7 +53,7 @@ export class Traffic {
       error: undefined,
     };
     this.checks.push(checked);
-    const settled = this.#limiter.check(requestOf(line, user, id)).then(
+    const settled = this.#limiter.check(createRequest(line, user, id)).then(
       (decision) => {
         checked.settledMs = performance.now();
         checked.decision = decision;
@@ -71,7 +71,7 @@ export class Traffic {
     return settled;
   }
 
-  /** Many checks that do not wait for one another, some at a time. */
+  /** Many independent checks, some at a time. */
   async flood(line: Line, count: number): Promise<readonly Checked[]> {
     const all: Promise<Checked>[] = [];
     for (let i = 0; i < count; i++) {

@@ -11,14 +11,14 @@ const socket = connect(workerData as string);
 let sentMs = 0;
 let waiting = false;
 
-// A server that is killed ends the watch; what it was then is told by other means.
+// A server that is killed ends the watch; its state is then known by other means.
 socket.on("error", () => socket.destroy());
 socket.on("data", () => {
   const nowMs = performance.timeOrigin + performance.now();
   if (nowMs - sentMs > slowMs) parentPort?.postMessage({ fromMs: sentMs, toMs: nowMs });
   waiting = false;
 });
-/** For how long the main thread has waited for a core since it began. Its thread id is that of the process. */
+/** How long the main thread has waited for a core in total. Its thread id is that of the process. */
 function runDelayMs(): number {
   const [, delayNs] = readFileSync(`/proc/self/task/${process.pid}/schedstat`, "utf8").split(" ");
   return Number(delayNs) / 1e6;

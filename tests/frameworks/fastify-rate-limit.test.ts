@@ -67,7 +67,7 @@ describe(`@fastify/rate-limit ${version}: the import`, () => {
     expect(version.split(".")[0]).toBe(inject("majors") === "oldest" ? "10" : "11");
   });
 
-  it("is a plugin under the name that it has always had, for who registers it and not only for itself", async () => {
+  it("is a plugin under the name that it has always had, for the app that registers it and not only for itself", async () => {
     expect(fastifyRateLimit).toBe(rateLimit);
     const app = await serve({ max: 2 });
     expect(app.hasPlugin("@fastify/rate-limit")).toBe(true);

@@ -109,6 +109,12 @@ describe("fetch: set up", () => {
 
   it("imports no Node module, so that it runs without Node", () => {
     const root = new URL("../../packages/", import.meta.url);
+    const entries: Readonly<Record<string, string>> = {
+      sluice: "core/src/index.ts",
+      "sluice/internal": "core/src/internal.ts",
+      "sluice/shape": "core/src/shape/index.ts",
+      "sluice/store": "core/src/store.ts",
+    };
     const seen = new Set<string>();
     const outside: string[] = [];
     const visit = (file: URL): void => {
@@ -118,8 +124,7 @@ describe("fetch: set up", () => {
       expect(source).not.toMatch(/\bBuffer\b/);
       for (const { specifier } of findImports(source)) {
         if (specifier.startsWith(".")) visit(new URL(specifier, file));
-        else if (specifier === "sluice") visit(new URL("core/src/index.ts", root));
-        else if (specifier === "sluice/store") visit(new URL("core/src/store.ts", root));
+        else if (specifier in entries) visit(new URL(entries[specifier]!, root));
         else outside.push(specifier);
       }
     };

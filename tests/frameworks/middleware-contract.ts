@@ -329,7 +329,7 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
       expect(echoed.text === body).toBe(true);
     });
 
-    it("shows every decision to who wants to see it", async () => {
+    it("shows every decision to a listener", async () => {
       const seen: Decision[] = [];
       const url = await start("1/h", { onDecision: (decision) => seen.push(decision) });
       await ask(`${url}/hello`);

@@ -43,7 +43,7 @@ function createGateway(): { new (): { greet(client: WebSocket): Message; part(cl
   }
   WebSocketGateway()(Gateway);
   if (oldest) {
-    // From version 12 on, what guards all handlers guards gateways as well.
+    // In version 12 and later, guards of all handlers apply to gateways as well.
     UseGuards(RateLimitGuard)(Gateway);
     UseFilters(SendsErrors)(Gateway);
   }

@@ -35,7 +35,7 @@ function withClock(options: RateLimiterOptions): { limiter: RateLimiterMemory; c
   return { limiter: new RateLimiterMemory({ ...options, counters: new MemoryCounters({ clock }) }), clock };
 }
 
-/** What `consume` came to, whichever way. */
+/** The outcome of `consume`, resolved or rejected. */
 async function outcome(promise: Promise<unknown>): Promise<unknown> {
   return promise.catch((error: unknown) => error);
 }

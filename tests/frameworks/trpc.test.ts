@@ -27,7 +27,8 @@ import { observable } from "@trpc/server/observable";
 import manifest from "@trpc/server/package.json" with { type: "json" };
 import express from "express";
 import fastify, { type FastifyReply } from "fastify";
-import { createLimiter, type Decision, limit, type ProblemBody } from "sluice";
+import { createLimiter, type Decision, limit } from "sluice";
+import type { ProblemBody } from "sluice/internal";
 import { afterEach, describe, expect, inject, it } from "vitest";
 import { ask, readStatuses } from "./http-exchange.ts";
 
@@ -104,7 +105,7 @@ function createClient(url: string, headers: Record<string, string> = {}) {
   return createTRPCProxyClient<Router>({ links: [httpLink({ url, headers })] });
 }
 
-/** What a call came to: its data, or the code of its error. */
+/** The outcome of a call: its data, or the code of its error. */
 async function outcome(calling: Promise<unknown>): Promise<unknown> {
   return calling.catch((error: unknown) => (error as TRPCClientError<Router>).data?.code ?? error);
 }

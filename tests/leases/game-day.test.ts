@@ -1,25 +1,26 @@
-import type { LeasedCountersOptions, LeasedCountersStats } from "sluice";
-import { windowOf } from "sluice/testing";
+import type { LeasedCountersOptions } from "sluice";
+import type { LeasedCountersStats } from "sluice/internal";
+import { testWindow } from "sluice/testing";
 import { describe, expect, test } from "vitest";
 import { type Ask, driveTraffic, Paces, type Shares, type Traffic, tickMs } from "./drive-traffic.ts";
 import { judgeSteadyOvershoot, renderOvershoot } from "./judge-overshoot.ts";
 import { LeaseWorld } from "./lease-world.ts";
 import { leasedLimit } from "./leased-limit.ts";
-import { lotsOf } from "./play-leases.ts";
+import { createDraw } from "./play-leases.ts";
 
 /**
- * A whale among tenants doubles its rate within three seconds, on three nodes. Its leases follow within five, nobody else notices, and
- * nothing is exceeded by more than its policy states.
+ * A whale among tenants doubles its rate within three seconds, on three nodes. Its leases follow within five, no other
+ * tenant notices, and nothing is exceeded by more than its policy states.
  */
 
 const nodes = 3;
 const tenants = Array.from({ length: 12 }, (_, i) => `tenant ${i}`);
-/** A few of them ask for more than they may. */
+/** A few of them request more than their limit. */
 const tenantPerSecond = (index: number): number => (index % 4 === 3 ? 180 : 60);
 const tenantLimit = leasedLimit({
   name: "tenant",
   algorithm: "gcra",
-  windows: [windowOf(120, 1000, 120)],
+  windows: [testWindow(120, 1000, 120)],
   maxOvershoot: 0.1,
   counters: "auto",
 });
@@ -30,7 +31,7 @@ const convergedMs = calmMs + rampMs + 5000;
 const endMs = convergedMs + 10_000;
 
 function whaleTraffic(fromPerSecond: number, toPerSecond: number): Traffic {
-  const draw = lotsOf(11);
+  const draw = createDraw(11);
   const paces = new Paces();
   return Array.from({ length: endMs / tickMs }, (_, tick): Ask[] => {
     const grown = Math.min(Math.max((tick * tickMs - calmMs) / rampMs, 0), 1);
@@ -51,8 +52,8 @@ function openWorld(leases: LeasedCountersOptions = {}): LeaseWorld {
   return world;
 }
 
-/** What all nodes did so far. */
-function sumOf(world: LeaseWorld): Pick<LeasedCountersStats, "local" | "central" | "fetches" | "granted"> {
+/** The totals of all nodes so far. */
+function sumStats(world: LeaseWorld): Pick<LeasedCountersStats, "local" | "central" | "fetches" | "granted"> {
   const sum = { local: 0, central: 0, fetches: 0, granted: 0 };
   for (const { counters } of world.nodes) {
     const { local, central, fetches, granted } = counters.stats;
@@ -72,7 +73,7 @@ function expectBounds(world: LeaseWorld): void {
   expect(world.breaches).toEqual([]);
 }
 
-/** Whoever asks for less than its limit gets all of it, and whoever asks for more gets its limit. */
+/** A tenant below its limit gets everything, and one above gets its limit. */
 function expectNobodyStarved(shares: Shares): void {
   const allowed = 120 + (120 * endMs) / 1000;
   for (const [index, tenant] of tenants.entries()) {
@@ -86,20 +87,20 @@ describe("a whale doubles its rate", () => {
     const whaleLimit = leasedLimit({
       name: "whale",
       algorithm: "gcra",
-      windows: [windowOf(1_000_000, 1000)],
+      windows: [testWindow(1_000_000, 1000)],
       counters: "auto",
     });
     const world = openWorld({ refreshMs: 1000 });
     const traffic = whaleTraffic(1500, 3000).map((asks) => asks.filter(({ subject }) => subject === "whale"));
     const converged = convergedMs / tickMs;
     await driveTraffic(world, traffic.slice(0, converged), () => whaleLimit);
-    const before = sumOf(world);
+    const before = sumStats(world);
     const shares = await driveTraffic(world, traffic.slice(converged), () => whaleLimit);
-    const after = sumOf(world);
+    const after = sumStats(world);
     expect(shares.get("whale")!.admitted).toBe(shares.get("whale")!.asked);
     const local = after.local - before.local;
     expect(local / (local + after.central - before.central)).toBeGreaterThan(0.9);
-    // A lease lasts for about as long as it is meant to, at the new rate.
+    // A lease lasts about as long as intended, at the new rate.
     const perFetch = (after.granted - before.granted) / (after.fetches - before.fetches);
     expect(perFetch).toBeGreaterThan(0.5 * (3000 / nodes));
     expect(perFetch).toBeLessThan(2 * (3000 / nodes));
@@ -109,11 +110,11 @@ describe("a whale doubles its rate", () => {
   test.each([
     ["within its limit", 1500, 3000, 1_000_000, 0.01],
     ["to more than its limit", 1500, 3000, 2000, 0.1],
-  ])("%s: nobody else is starved, and nothing is exceeded", async (_, from, to, limit, maxOvershoot) => {
+  ])("%s: no other tenant is starved, and nothing is exceeded", async (_, from, to, limit, maxOvershoot) => {
     const whaleLimit = leasedLimit({
       name: "whale",
       algorithm: "gcra",
-      windows: [windowOf(limit, 1000)],
+      windows: [testWindow(limit, 1000)],
       maxOvershoot,
       counters: "auto",
     });

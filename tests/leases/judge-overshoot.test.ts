@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { type Algorithm, ManualClock, MemoryCounters } from "sluice";
-import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
+import { compileTestLimit, resolvedLimit, testWindow } from "sluice/testing";
 import { describe, expect, test } from "vitest";
 import {
   type Admission,
@@ -13,7 +13,7 @@ import {
 } from "./judge-overshoot.ts";
 
 const kinds = ["arrival", "count", "sliding"] as const;
-const algorithmOf: Record<JudgedKind, Algorithm> = {
+const algorithms: Record<JudgedKind, Algorithm> = {
   arrival: "token_bucket",
   count: "fixed_window",
   sliding: "sliding_window",
@@ -24,19 +24,19 @@ function at(ms: number, cost = 1): Admission {
   return { fromMs: ms, toMs: ms, cost };
 }
 
-function courseOf(kind: JudgedKind, era: Partial<Era>, rest: Partial<Course> = {}): Course {
+function createHistory(kind: JudgedKind, era: Partial<Era>, rest: Partial<Course> = {}): Course {
   const limit = era.limit ?? 10;
   return { kind, perMs: 1000, originMs, eras: [{ sinceMs: 0, limit, burst: limit, allowance: 0, ...era }], ...rest };
 }
 
-/** The greediest traffic there is: one unit whenever one passes, looked for every `stepMs`. */
+/** The greediest traffic possible: one unit whenever one passes, tried every `stepMs`. */
 function greedily(course: Course, fromMs: number, toMs: number, stepMs: number): Admission[] {
   const clock = new ManualClock(originMs + fromMs, 1000);
   const counters = new MemoryCounters({ clock });
   const { limit, burst } = course.eras[0]!;
   const taken = compileTestLimit({
-    algorithm: algorithmOf[course.kind],
-    windows: [windowOf(limit, course.perMs, course.kind === "arrival" ? burst : limit)],
+    algorithm: algorithms[course.kind],
+    windows: [testWindow(limit, course.perMs, course.kind === "arrival" ? burst : limit)],
   });
   const admissions: Admission[] = [];
   for (let ms = fromMs; ms <= toMs; ms += stepMs) {
@@ -46,9 +46,9 @@ function greedily(course: Course, fromMs: number, toMs: number, stepMs: number):
   return admissions;
 }
 
-describe("the judge knows how much an algorithm admits at most, and no more than that", () => {
+describe("the judge knows the most that an algorithm admits", () => {
   test("arrivals: the burst, and the rate since", () => {
-    const course = courseOf("arrival", { limit: 10, burst: 5 });
+    const course = createHistory("arrival", { limit: 10, burst: 5 });
     expect(exactMost(course, 0, 1000)).toBeCloseTo(15, 1);
     const admissions = greedily(course, 0, 2000, 100);
     expect(judgeOvershoot(admissions, course).beyond).toBeLessThanOrEqual(0);
@@ -57,7 +57,7 @@ describe("the judge knows how much an algorithm admits at most, and no more than
   });
 
   test("fixed windows: the limit in each, and twice around an end", () => {
-    const course = courseOf("count", {});
+    const course = createHistory("count", {});
     expect(exactMost(course, 0, 999)).toBeCloseTo(10, 3);
     expect(exactMost(course, 999, 1000)).toBeCloseTo(20, 3);
     expect(exactMost(course, 999, 3000)).toBeCloseTo(40, 3);
@@ -67,8 +67,8 @@ describe("the judge knows how much an algorithm admits at most, and no more than
     expect(judgeOvershoot([...admissions, at(1000)], course).beyond).toBeGreaterThan(0.9);
   });
 
-  test("sliding windows: the limit at the end of one, and what drains of it since", () => {
-    const course = courseOf("sliding", {});
+  test("sliding windows: the limit at the end of one, and what has drained since", () => {
+    const course = createHistory("sliding", {});
     expect(exactMost(course, 0, 999)).toBeCloseTo(10, 3);
     expect(exactMost(course, 999, 1500)).toBeCloseTo(15, 3);
     expect(exactMost(course, 500, 1500)).toBeCloseTo(15, 3);
@@ -81,7 +81,7 @@ describe("the judge knows how much an algorithm admits at most, and no more than
   });
 
   test.each(kinds)("%s: an allowance is spent once in any interval", (kind) => {
-    const course = courseOf(kind, { allowance: 3 });
+    const course = createHistory(kind, { allowance: 3 });
     const full = greedily(course, 990, 1900, 10);
     const beyond = (...extra: Admission[]): number => judgeOvershoot([...full, ...extra], course).beyond;
     expect(beyond(at(1500, 3))).toBeLessThanOrEqual(0);
@@ -90,18 +90,18 @@ describe("the judge knows how much an algorithm admits at most, and no more than
     expect(beyond(at(1100, 2), at(1900, 2))).toBeGreaterThan(0);
   });
 
-  test("what was decided at an unknown instant counts only where it must have been", () => {
-    const course = courseOf("arrival", { limit: 1, burst: 1 });
+  test("a decision at an unknown instant counts only where it must have been", () => {
+    const course = createHistory("arrival", { limit: 1, burst: 1 });
     const during = (fromMs: number, toMs: number): Admission => ({ fromMs, toMs, cost: 1 });
     expect(judgeOvershoot([during(0, 5000), during(0, 5000), during(4000, 5000)], course).beyond).toBeLessThan(0);
     expect(judgeOvershoot([during(4000, 4100), during(0, 5000), during(4000, 4100)], course).beyond).toBeGreaterThan(0);
   });
 });
 
-describe("what happens to a limit explains no more than it gives", () => {
-  test("a counter that was emptied gives one capacity, once", () => {
+describe("an event explains no more than it grants", () => {
+  test("a reset counter grants one capacity, once", () => {
     for (const kind of kinds) {
-      const course = courseOf(kind, {}, { emptiedMs: [500] });
+      const course = createHistory(kind, {}, { emptiedMs: [500] });
       const twice = [at(500, 10), at(500, 10)];
       expect(judgeOvershoot(twice, course).beyond).toBeLessThanOrEqual(0);
       expect(judgeOvershoot([...twice, at(500)], course).beyond).toBeGreaterThan(0);
@@ -109,14 +109,14 @@ describe("what happens to a limit explains no more than it gives", () => {
     }
   });
 
-  test("a ledger that was lost gives one allowance to what begins after it", () => {
-    const course = courseOf("count", { allowance: 2 }, { lostMs: [100] });
+  test("a lost ledger grants one allowance to what begins after it", () => {
+    const course = createHistory("count", { allowance: 2 }, { lostMs: [100] });
     expect(judgeOvershoot([at(50, 13)], course).beyond).toBeGreaterThan(0);
     expect(judgeOvershoot([at(150, 14)], course).beyond).toBeLessThanOrEqual(0);
     expect(judgeOvershoot([at(150, 15)], course).beyond).toBeGreaterThan(0);
   });
 
-  test("an edit gives what the new limit allows from then on, and a lower one what it forgives", () => {
+  test("an edit grants what the new limit allows afterwards, and a lower one what it forgives", () => {
     const eras: Era[] = [
       { sinceMs: 0, limit: 10, burst: 10, allowance: 1 },
       { sinceMs: 1000, limit: 4, burst: 4, allowance: 0 },
@@ -129,19 +129,19 @@ describe("what happens to a limit explains no more than it gives", () => {
     const sliding: Course = { ...arrival, kind: "sliding" };
     expect(exactMost(sliding, 1001, 1999)).toBeCloseTo(4, 1);
     expect(exactMost(sliding, 2001, 3500)).toBeCloseTo(4 + 4 * 0.5, 1);
-    // What was granted before it is spent after it.
+    // Grants from before it are spent after it.
     expect(judgeOvershoot([at(1001, 5)], count).beyond).toBeLessThanOrEqual(0);
     expect(judgeOvershoot([at(1001, 6)], count).beyond).toBeGreaterThan(0);
   });
 
-  test("a credit gives as much as it says", () => {
-    const course = courseOf("count", {}, { credits: [{ atMs: 100, cost: 3 }] });
+  test("a credit grants its amount", () => {
+    const course = createHistory("count", {}, { credits: [{ atMs: 100, cost: 3 }] });
     expect(judgeOvershoot([at(50, 10), at(150, 3)], course).beyond).toBeLessThanOrEqual(0);
     expect(judgeOvershoot([at(50, 10), at(150, 4)], course).beyond).toBeGreaterThan(0);
   });
 });
 
-describe("the judge blames no counters that decide exactly", () => {
+describe("the judge does not blame counters that decide exactly", () => {
   const step = fc.record({
     afterMs: fc.oneof(
       fc.constant(0),
@@ -154,14 +154,14 @@ describe("the judge blames no counters that decide exactly", () => {
     limit: fc.integer({ min: 1, max: 20 }),
     burst: fc.integer({ min: 1, max: 25 }),
   });
-  const eraOf = (kind: JudgedKind, sinceMs: number, limit: number, burst: number): Era => ({
+  const createEra = (kind: JudgedKind, sinceMs: number, limit: number, burst: number): Era => ({
     sinceMs,
     limit,
     burst: kind === "arrival" ? burst : limit,
     allowance: 0,
   });
 
-  test.each(kinds)("%s, whatever is asked, edited, charged and reset", (kind) => {
+  test.each(kinds)("%s, under any requests, edits, charges and resets", (kind) => {
     fc.assert(
       fc.property(
         fc.array(step, { minLength: 1, maxLength: 60 }),
@@ -169,10 +169,10 @@ describe("the judge blames no counters that decide exactly", () => {
         (steps, perMs) => {
           const clock = new ManualClock(originMs, 0);
           const counters = new MemoryCounters({ clock });
-          const eras = [eraOf(kind, 0, 10, 5)];
-          const limitOf = ({ limit, burst }: Era) =>
-            compileTestLimit({ algorithm: algorithmOf[kind], windows: [windowOf(limit, perMs, burst)] });
-          let limit = limitOf(eras[0]!);
+          const eras = [createEra(kind, 0, 10, 5)];
+          const createLimit = ({ limit, burst }: Era) =>
+            compileTestLimit({ algorithm: algorithms[kind], windows: [testWindow(limit, perMs, burst)] });
+          let limit = createLimit(eras[0]!);
           const admissions: Admission[] = [];
           const emptiedMs: number[] = [];
           const credits: { atMs: number; cost: number }[] = [];
@@ -189,8 +189,8 @@ describe("the judge blames no counters that decide exactly", () => {
               counters.reset([resolvedLimit(limit, "u")]);
               emptiedMs.push(nowMs);
             } else if (does === "edit") {
-              eras.push(eraOf(kind, nowMs, edited.limit, edited.burst));
-              limit = limitOf(eras.at(-1)!);
+              eras.push(createEra(kind, nowMs, edited.limit, edited.burst));
+              limit = createLimit(eras.at(-1)!);
             }
           }
           const course: Course = { kind, perMs, originMs, eras, emptiedMs, credits };
@@ -202,7 +202,7 @@ describe("the judge blames no counters that decide exactly", () => {
   });
 });
 
-test("the quick judge finds what the patient one finds", () => {
+test("the quick judge agrees with the exhaustive one", () => {
   const admission = fc
     .record({ fromMs: fc.nat(5000), tookMs: fc.oneof(fc.constant(0), fc.nat(30), fc.nat(3000)), cost: fc.nat(5) })
     .map(({ fromMs, tookMs, cost }): Admission => ({ fromMs, toMs: fromMs + tookMs, cost: cost + 1 }));
@@ -212,9 +212,9 @@ test("the quick judge finds what the patient one finds", () => {
       fc.array(admission, { minLength: 1, maxLength: 60 }),
       fc.constantFrom(100, 999, 1000, 2500),
       (kind, admissions, perMs) => {
-        const course = courseOf(kind, { allowance: 2 }, { perMs });
+        const course = createHistory(kind, { allowance: 2 }, { perMs });
         const quick = judgeSteadyOvershoot(admissions, course);
-        // An interval in which nothing was admitted is none to the patient one.
+        // The exhaustive one ignores intervals without admissions.
         const patiently = Math.max(judgeOvershoot(admissions, course).beyond, -12);
         expect(Math.max(quick.beyond, -12)).toBeCloseTo(patiently, 6);
         expect(exactMost(course, quick.fromMs, quick.toMs)).toBeCloseTo(quick.exact, 6);

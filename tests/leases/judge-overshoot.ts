@@ -1,46 +1,46 @@
 import { MostAfter } from "./most-after.ts";
 
-/** Something that was let through, decided at some instant from `fromMs` to `toMs`; both are the same where that is known. */
+/** An admission, decided at some instant from `fromMs` to `toMs`, which are the same if it is known. */
 export interface Admission {
   readonly fromMs: number;
   readonly toMs: number;
   readonly cost: number;
 }
 
-/** What a window said from an instant on, until the next era. */
+/** The configuration of a window from an instant until the next era. */
 export interface Era {
   readonly sinceMs: number;
   readonly limit: number;
-  /** Arrival kinds alone; the others hold their limit. */
+  /** Only for arrival kinds; the others hold their limit. */
   readonly burst: number;
-  /** What may be granted and unspent at any moment while this is in force. */
+  /** The most that may be granted and unspent at any moment in this era. */
   readonly allowance: number;
 }
 
 export type JudgedKind = "arrival" | "count" | "sliding";
 
-/** All that became of one window of one subject, as far as it changes what may be admitted. Times are on one axis. */
+/** Everything that happened to one window of one subject and changes what may be admitted. Times are on one axis. */
 export interface Course {
   readonly kind: JudgedKind;
   readonly perMs: number;
   /** Epoch milliseconds of instant 0: windows are aligned to the epoch. */
   readonly originMs: number;
-  /** In order of time. The first is in force from the beginning. */
+  /** In order of time. The first applies from the beginning. */
   readonly eras: readonly Era[];
-  /** When its counter was forgotten, by a reset or with its server. */
+  /** When its counter was lost, by a reset or with its server. */
   readonly emptiedMs?: readonly number[];
-  /** When the ledger was forgotten with it. */
+  /** When the ledger was lost with it. */
   readonly lostMs?: readonly number[];
-  /** What was given back by hand. */
+  /** Units given back explicitly. */
   readonly credits?: readonly { readonly atMs: number; readonly cost: number }[];
 }
 
-/** The interval that is hardest to explain. */
+/** The interval with the largest excess. */
 export interface Overshoot {
   readonly fromMs: number;
   readonly toMs: number;
   readonly admitted: number;
-  /** What the algorithm admits in it at most, exactly. */
+  /** The most that the algorithm admits in it, exactly. */
   readonly exact: number;
   /** How much more may be spent in it than was charged in it. */
   readonly allowance: number;
@@ -48,7 +48,7 @@ export interface Overshoot {
   readonly beyond: number;
 }
 
-/** A microsecond of rate, as `docs/algorithms.md` says, and what doubles of this size do not tell apart. */
+/** A microsecond of rate, as `docs/algorithms.md` says, and the precision of doubles of this size. */
 const slackMs = 0.001;
 const roundingUnits = 1e-6;
 
@@ -107,47 +107,47 @@ function mostArrivals({ perMs, eras }: Course, fromMs: number, toMs: number): nu
   return most;
 }
 
-/** Tolerances are rounded for each limit by itself, by less than a thousandth of a unit. */
+/** Tolerances are rounded for each limit separately, by less than a thousandth of a unit. */
 const slackOfEdit = 0.002;
 
-/** What a counter of arrivals holds less under the new limit, at most. */
+/** The most by which a counter of arrivals shrinks under the new limit. */
 function forgiven(old: Era, now: Era): number {
   return Math.max(old.burst - Math.min((old.burst * now.limit) / old.limit, now.burst), 0);
 }
 
 function mostCounted(course: Course, fromMs: number, toMs: number): number {
-  const last = windowOf(course, toMs);
-  const first = windowOf(course, fromMs);
+  const last = findWindow(course, toMs);
+  const first = findWindow(course, fromMs);
   const [only] = course.eras;
   if (course.eras.length === 1) return only!.limit * (last - first + 1);
   let most = 0;
   for (let at = first; at <= last; at++) {
-    most += largestLimit(course, Math.max(startOf(course, at), fromMs), Math.min(startOf(course, at + 1), toMs));
+    most += largestLimit(course, Math.max(findStart(course, at), fromMs), Math.min(findStart(course, at + 1), toMs));
   }
   return most;
 }
 
 function mostSliding(course: Course, fromMs: number, toMs: number): number {
   const { perMs } = course;
-  const last = windowOf(course, toMs);
+  const last = findWindow(course, toMs);
   let most = largestLimit(course, fromMs, toMs);
-  for (let at = windowOf(course, fromMs) + 1; at <= last; at++) {
-    const startMs = startOf(course, at);
+  for (let at = findWindow(course, fromMs) + 1; at <= last; at++) {
+    const startMs = findStart(course, at);
     const drainedMs = Math.min(toMs - startMs, perMs);
     most += (largestLimit(course, startMs - perMs, startMs) * drainedMs) / perMs;
   }
   return most;
 }
 
-/** The most that a counter can have held when it was forgotten. */
+/** The most that a counter can have held when it was lost. */
 function mostHeld(course: Course, atMs: number): number {
   if (course.kind === "arrival") return Math.max(...erasWithin(course, atMs, atMs).map(({ burst }) => burst));
   return largestLimit(course, atMs - 2 * course.perMs, atMs);
 }
 
 /**
- * How much of what is admitted from an instant on may have been charged before it: all that was granted and unspent then. A
- * ledger that was forgotten before does not know of what was granted until then, and an edit takes nothing back.
+ * How much of the admissions from an instant on may have been charged earlier: everything granted and unspent at that
+ * time. A ledger that was lost earlier does not know the grants until then, and an edit revokes none.
  */
 export function allowanceAt({ eras, lostMs = [] }: Course, fromMs: number): number {
   const largestUntil = (ms: number): number =>
@@ -156,7 +156,7 @@ export function allowanceAt({ eras, lostMs = [] }: Course, fromMs: number): numb
   return largestUntil(fromMs) + lost;
 }
 
-/** Looks at every interval from one admission to another, and finds the one that is beyond its bound by most. */
+/** Checks every interval from one admission to another, and finds the one with the largest excess. */
 export function judgeOvershoot(admissions: readonly Admission[], course: Course): Overshoot {
   let worst = nothingAdmitted;
   const inOrder = admissions.toSorted((one, other) => one.toMs - other.toMs);
@@ -178,21 +178,21 @@ export function judgeOvershoot(admissions: readonly Admission[], course: Course)
 export function judgeSteadyOvershoot(admissions: readonly Admission[], course: Course): Overshoot {
   const [era] = course.eras;
   if (era === undefined || course.eras.length > 1 || [course.emptiedMs, course.lostMs, course.credits].some(hasAny)) {
-    throw new TypeError("only a limit that nothing happened to is judged quickly");
+    throw new TypeError("only a limit without events is judged quickly");
   }
   let worst = nothingAdmitted;
   const ends = admissions.map(({ toMs }) => toMs).toSorted((one, other) => one - other);
-  // What is admitted until each end since the instant looked at, less the part of the bound that the end decides.
+  // The admissions until each end since the current start, less the part of the bound that depends on the end.
   const since = new MostAfter(ends.map((endMs) => -endingPart(course, era, endMs)));
   for (const { fromMs, toMs, cost } of admissions.toSorted((one, other) => other.fromMs - one.fromMs)) {
     since.add(firstFrom(ends, toMs), cost);
-    const inWindow = course.kind === "sliding" ? firstFrom(ends, startOf(course, windowOf(course, fromMs) + 1)) : 0;
+    const inWindow = course.kind === "sliding" ? firstFrom(ends, findStart(course, findWindow(course, fromMs) + 1)) : 0;
     for (const [low, high] of [
       [firstFrom(ends, fromMs), Math.max(inWindow, firstFrom(ends, fromMs))],
       [Math.max(inWindow, firstFrom(ends, fromMs)), ends.length],
     ] as const) {
       if (low >= high) continue;
-      // Within one window of the sliding kind the end plays no part: the last one has most.
+      // Within one sliding window the end plays no part: the last one has most.
       const at = low < inWindow ? high - 1 : since.findMost(low, high);
       const endMs = ends[at]!;
       const admitted = since.at(at) + endingPart(course, era, endMs);
@@ -204,9 +204,9 @@ export function judgeSteadyOvershoot(admissions: readonly Admission[], course: C
   return worst;
 }
 
-/** The bound of an interval is this part, by its end, less one by its beginning; beyond one window, where it slides. */
+/** The bound of an interval is this part, by its end, less one by its beginning; beyond one window, if it slides. */
 function endingPart(course: Course, { limit }: Era, endMs: number): number {
-  return course.kind === "count" ? limit * windowOf(course, endMs) : (limit * endMs) / course.perMs;
+  return course.kind === "count" ? limit * findWindow(course, endMs) : (limit * endMs) / course.perMs;
 }
 
 const nothingAdmitted: Overshoot = {
@@ -231,11 +231,11 @@ function hasAny(list: readonly unknown[] | undefined): boolean {
   return list !== undefined && list.length > 0;
 }
 
-function windowOf({ originMs, perMs }: Course, atMs: number): number {
+function findWindow({ originMs, perMs }: Course, atMs: number): number {
   return Math.floor((originMs + atMs) / perMs);
 }
 
-function startOf({ originMs, perMs }: Course, index: number): number {
+function findStart({ originMs, perMs }: Course, index: number): number {
   return index * perMs - originMs;
 }
 
@@ -251,7 +251,7 @@ function largestLimit(course: Course, fromMs: number, toMs: number): number {
   return Math.max(...erasWithin(course, fromMs, toMs).map(({ limit }) => limit));
 }
 
-/** The place of the first in an ordered list that is no smaller. */
+/** The index of the first element of an ordered list that is not smaller. */
 function firstFrom(ordered: readonly number[], least: number): number {
   let [low, high] = [0, ordered.length];
   while (low < high) {

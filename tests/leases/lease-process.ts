@@ -1,6 +1,6 @@
-// One of many processes that lease the same counters: node lease-process.ts <servers> <log> <base>. Until it is told to stop it asks
-// for little, so that leases are held, and then for far more than there is, when all others do. It writes every admission to its
-// log: line, user, from and to in milliseconds since the base, cost.
+// One of many processes that lease the same counters: node lease-process.ts <servers> <log> <base>. Until it is stopped
+// it requests little, so that leases are held, and then, along with all others, far more than is available. It writes
+// every admission to its log: line, user, from and to in milliseconds since the base, cost.
 import { openSync, writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { RedisCounters } from "@sluice/redis";
@@ -11,7 +11,7 @@ const [servers = "", log = "", base = "0"] = process.argv.slice(2);
 const file = openSync(log, "a");
 const baseNs = BigInt(base);
 const tickMs = 10;
-/** Of every line and user a tick, while little is asked for and while much is; these take turns. */
+/** Requests per tick for every line and user, in quiet and in busy phases, which alternate. */
 const gentlyPerTick = 0.2;
 const greedilyPerTick = 5;
 const turnMs = 2400;

@@ -1,23 +1,20 @@
 import {
-  type CentralCounters,
   type Clock,
-  type CompiledLimit,
   LeasedCounters,
   type LeasedCountersOptions,
   ManualClock,
   MemoryCounters,
-  type ResolvedLimit,
   StoreUnavailable,
-  type TakeAnswer,
 } from "sluice";
+import type { CentralCounters, CompiledLimit, ResolvedLimit, TakeAnswer } from "sluice/store";
 import { leaseAllowance, wholeAnswer } from "sluice/store";
 import type { Admission, Course, Era, JudgedKind } from "./judge-overshoot.ts";
 
-/** How a call to the centre fares, drawn anew for each. Times are of the world. */
+/** The fate of a call to the centre, drawn for each. Times are the world's. */
 export interface Fate {
-  /** Until the centre does it; undefined: it never hears of it. */
+  /** The time until the centre carries it out; undefined: it never arrives. */
   readonly requestMs: number | undefined;
-  /** Until the answer is back; undefined: it is lost on the way. */
+  /** The time until the answer is back; undefined: it is lost on the way. */
   readonly replyMs: number | undefined;
 }
 
@@ -29,37 +26,37 @@ export interface WorldOptions {
   readonly fateOf?: (node: WorldNode) => Fate;
 }
 
-/** A limit and subject that something was admitted by. */
+/** A limit and subject with admissions. */
 interface Watched {
   readonly subject: string;
   limit: CompiledLimit;
   readonly admissions: Admission[];
   admitted: number;
-  /** What was told to be kept after the ledger had forgotten it, by a call that took long: it is entered all the same. */
+  /** Units that a slow call reported as kept after the ledger had forgotten them: they are entered anyway. */
   reentered: number;
   readonly versions: { readonly sinceMs: number; readonly limit: CompiledLimit }[];
   readonly emptiedMs: number[];
   readonly credits: { readonly atMs: number; readonly cost: number }[];
 }
 
-/** What one window of one limit did for one subject, ready to be judged. */
+/** The history of one window of one limit for one subject, ready to be judged. */
 export interface WatchedWindow {
   readonly name: string;
   readonly course: Course;
   readonly admissions: readonly Admission[];
 }
 
-/** What the centre has in its ledger of a limit and subject. */
+/** The centre's ledger of a limit and subject. */
 export interface WatchedLedger {
   readonly name: string;
   readonly unspent: number;
-  /** The largest allowance there ever was, and what ledgers that were lost may not know of. */
+  /** The largest allowance ever, and the units that lost ledgers may not know of. */
   readonly most: number;
   readonly forgotten: number;
-  /** What it may say too much of, because it had forgotten it already. Nobody holds it any more. */
+  /** Units that it may count too many, because it had forgotten them. No node holds them. */
   readonly reentered: number;
   readonly admitted: number;
-  /** What a fixed window counts, as long as it has not ended, and nothing of it was given back or forgotten but by leases. */
+  /** The count of a fixed window, as long as it has not ended, and nothing was given back or lost except by leases. */
   readonly charged: number | undefined;
 }
 
@@ -74,16 +71,17 @@ interface Happening {
 }
 
 /**
- * Nodes with leases around one centre in memory, on a time that stands still unless it is told to pass. Every call to the centre
- * takes the time that its fate says, may be lost on the way there or back, and may be carried out long after its node gave up.
+ * Nodes with leases around one centre in memory, with time that passes only on request. Every call to the centre takes
+ * the time that its fate says, may be lost on the way there or back, and may be carried out long after its node gave
+ * up.
  */
 export class LeaseWorld {
   readonly nodes: WorldNode[] = [];
   readonly clock: ManualClock;
   readonly originMs: number;
-  /** What should not have happened. */
+  /** Violations. */
   readonly breaches: string[] = [];
-  /** Cleared: nobody answers at the centre. */
+  /** Cleared: the centre does not answer. */
   centreIsUp = true;
   readonly #options: WorldOptions;
   readonly #watched = new Map<string, Watched>();
@@ -115,13 +113,13 @@ export class LeaseWorld {
     return node;
   }
 
-  /** The centre begins anew, and knows nothing of what was. */
+  /** The centre restarts, without its data. */
   loseCentre(): void {
     this.#centre = new MemoryCounters({ clock: this.clock });
     this.#lostMs.push(this.nowMs);
   }
 
-  /** Lets time pass, and everything happen that is due meanwhile, each at its instant. */
+  /** Lets time pass, with everything that is due meanwhile at its instant. */
   async pass(ms: number): Promise<void> {
     const untilMs = this.nowMs + ms;
     await turn();
@@ -144,7 +142,7 @@ export class LeaseWorld {
     queue[at] = happening;
   }
 
-  /** What a call to the centre comes to, as its fate says. */
+  /** The outcome of a call to the centre, by its fate. */
   send<T>(node: WorldNode, limits: readonly ResolvedLimit[], patience: number, work: () => T | Promise<T>): Promise<T> {
     const { requestMs, replyMs } = this.#options.fateOf?.(node) ?? promptly;
     return new Promise((resolve, reject) => {
@@ -166,7 +164,7 @@ export class LeaseWorld {
     });
   }
 
-  /** Notes that the centre is asked about this limit, as it is by now. */
+  /** Records that the centre is asked about this limit, as it is now. */
   watch({ limit, subject }: Pick<ResolvedLimit, "limit" | "subject">): Watched {
     const name = `${limit.identity} ${subject}`;
     let watched = this.#watched.get(name);
@@ -179,7 +177,7 @@ export class LeaseWorld {
     return watched;
   }
 
-  /** Notes an admission, at the instant that it was decided at, where that is known. */
+  /** Records an admission, at its instant if that is known. */
   admit(limits: readonly ResolvedLimit[], answer: object, askedMs: number): void {
     const decidedMs = this.#decidedMs.get(answer);
     const { nowMs } = this;
@@ -190,7 +188,7 @@ export class LeaseWorld {
     }
   }
 
-  /** Notes an admission by what is in hand. The ledger knows of it, unless it was lost. */
+  /** Records an admission by units in hand. The ledger knows of it, unless it was lost. */
   admitHere(limits: readonly ResolvedLimit[]): void {
     this.admit(limits, limits, this.nowMs);
     for (const one of limits) {
@@ -200,11 +198,11 @@ export class LeaseWorld {
     }
   }
 
-  /** Every window that anything was asked of. */
+  /** Every window with requests. */
   *windows(): Generator<WatchedWindow> {
     for (const [name, { limit, admissions, versions, emptiedMs, credits }] of this.#watched) {
       for (const [index, { kind, perMs }] of limit.windows.entries()) {
-        const eras = versions.map((version): Era => eraOf(version.limit, index, version.sinceMs));
+        const eras = versions.map((version): Era => eraFromLimit(version.limit, index, version.sinceMs));
         const course: Course = {
           kind: kind as JudgedKind,
           perMs,
@@ -223,7 +221,7 @@ export class LeaseWorld {
     for (const [name, { limit, subject, versions, admitted, reentered, emptiedMs, credits }] of this.#watched) {
       const asked: ResolvedLimit = { limit, windows: limit.windows, subject, cost: 1, group: 0 };
       const { unspent } = this.#centre.lease([asked], { want: 0, holdMs: 1 });
-      const most = Math.max(...versions.map((version) => eraOf(version.limit, 0, 0).allowance));
+      const most = Math.max(...versions.map((version) => eraFromLimit(version.limit, 0, 0).allowance));
       const { perMs } = limit.windows[0]!;
       const isFirst = Math.floor(this.originMs / perMs) === Math.floor(this.clock.epochMs() / perMs);
       const isWhole = isFirst && emptiedMs.length + credits.length + this.#lostMs.length === 0;
@@ -253,12 +251,12 @@ function isBefore(one: Happening, other: Happening): boolean {
   return one.atMs < other.atMs || (one.atMs === other.atMs && one.order < other.order);
 }
 
-/** Whatever promises have to say to each other is said. */
+/** Settles all pending promises. */
 function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-function eraOf(limit: CompiledLimit, index: number, sinceMs: number): Era {
+function eraFromLimit(limit: CompiledLimit, index: number, sinceMs: number): Era {
   const { source } = limit.windows[index]!;
   const allowance = leaseAllowance({ limit, windows: limit.windows });
   return { sinceMs, limit: source.limit, burst: source.burst, allowance };
@@ -267,14 +265,14 @@ function eraOf(limit: CompiledLimit, index: number, sinceMs: number): Era {
 /** How a node's clocks differ from the world's. */
 export interface NodeClock {
   readonly offsetMs: number;
-  /** 1: runs as the world's does. */
+  /** 1: runs like the world's. */
   readonly rate: number;
   readonly wallOffsetMs: number;
 }
 
 const steadyClock: NodeClock = { offsetMs: 0, rate: 1, wallOffsetMs: 0 };
 
-/** One node: leases of its own, on a clock of its own. */
+/** One node, with its own leases and clock. */
 export class WorldNode {
   readonly #world: LeaseWorld;
   readonly #nodeClock: NodeClock;
@@ -284,7 +282,7 @@ export class WorldNode {
   #lives = 0;
   #isPaused = false;
   #draining: Promise<void> | undefined;
-  /** Counters that the centre is being asked for more of. */
+  /** Counters with a call to the centre in flight. */
   #asking = new Set<string>();
 
   constructor(world: LeaseWorld, nodeClock: NodeClock, options: LeasedCountersOptions) {
@@ -302,19 +300,19 @@ export class WorldNode {
     return this.#isPaused;
   }
 
-  /** Does nothing and hears nothing until `resume`, while its clock goes on. */
+  /** Does and receives nothing until `resume`, while its clock continues. */
   pause(): void {
     this.#isPaused = true;
   }
 
-  /** `first` is done before it hears of anything that happened meanwhile. */
+  /** `first` runs before it receives anything that happened meanwhile. */
   resume(first: () => void = () => {}): void {
     this.#isPaused = false;
     first();
     for (const act of this.#unheard.splice(0)) act();
   }
 
-  /** Begins anew, with nothing in hand. What was on its way to it is lost. */
+  /** Restarts, with nothing in hand. Messages to it are lost. */
   crash(): void {
     this.#lives += 1;
     this.#draining = undefined;
@@ -324,7 +322,7 @@ export class WorldNode {
     this.#counters = this.#begin();
   }
 
-  /** Stops in order, and begins anew when that is done. */
+  /** Stops in order, and restarts when that is done. */
   async restart(): Promise<void> {
     const life = this.#lives;
     this.#draining ??= this.#counters.drain();
@@ -337,7 +335,7 @@ export class WorldNode {
     else act();
   }
 
-  /** Asks for a request as a limiter does, and notes it where it is let through. */
+  /** Decides a request like a limiter, and records an admission. */
   take(limits: readonly ResolvedLimit[]): boolean | Promise<boolean> {
     const askedMs = this.#world.nowMs;
     const [first] = limits;
@@ -424,7 +422,7 @@ export class WorldNode {
     };
   }
 
-  /** Never more than one call for more is under way of a counter. */
+  /** Never more than one call for units of a counter is in flight. */
   #onlyOne<T>({ limit, subject }: ResolvedLimit, answer: Promise<T>): Promise<T> {
     const name = `${limit.identity} ${subject}`;
     const asking = this.#asking;

@@ -1,10 +1,11 @@
-import type { CompiledLimit, Policy } from "sluice";
+import type { Policy } from "sluice";
+import type { CompiledLimit } from "sluice/store";
 import { compileTestLimit, type TestLimit } from "sluice/testing";
 
 export interface LeasedLimit extends TestLimit {
   /** Absent: 0.01. */
   readonly maxOvershoot?: number;
-  /** Absent: `leased`, however little is asked. */
+  /** Absent: `leased`, however low the limit is. */
   readonly counters?: Policy["counters"];
 }
 

@@ -13,7 +13,7 @@ interface LineLimit {
   readonly windows: readonly LineWindow[];
 }
 
-/** What traffic asks for, by endpoint, and under which limits. */
+/** The endpoints of the traffic, and their limits. */
 interface LeasedLine {
   readonly maxOvershoot: number;
   readonly limits: readonly LineLimit[];
@@ -73,13 +73,13 @@ export const leasedPolicies: Readonly<Record<string, unknown>> = {
         ...(burst === undefined ? {} : { burst }),
       })),
     })),
-    // Only what counters or leases allowed is let through.
+    // Only decisions of counters or leases admit.
     on_failure: "closed",
     deadline: "500ms",
   })),
 };
 
-/** Something that was let through, as a process noted it. */
+/** An admission, as a process recorded it. */
 export interface Noted {
   readonly line: string;
   readonly user: string;
@@ -88,14 +88,14 @@ export interface Noted {
   readonly cost: number;
 }
 
-/** One window for one subject, and what counts against it. */
+/** One window for one subject, and the admissions that count against it. */
 export interface JudgedWindow {
   readonly name: string;
   readonly course: Course;
   readonly counts: (noted: Noted) => boolean;
 }
 
-/** All that is judged. `originMs` is the epoch time of instant 0. */
+/** All windows to be judged. `originMs` is the epoch time of instant 0. */
 export function judgedWindows(originMs: number): JudgedWindow[] {
   return Object.entries(leasedLines).flatMap(([line, { maxOvershoot, limits }]) =>
     limits.flatMap(({ by, algorithm, windows }) => {
@@ -105,7 +105,7 @@ export function judgedWindows(originMs: number): JudgedWindow[] {
           const eras = [{ sinceMs: 0, limit, burst, allowance }];
           return {
             name: `${line} by ${user ?? by}, window ${index + 1}`,
-            course: { kind: kindOf(algorithm), perMs, originMs, eras },
+            course: { kind: findKind(algorithm), perMs, originMs, eras },
             counts: (noted) => noted.line === line && (user === undefined || noted.user === user),
           };
         }),
@@ -114,7 +114,7 @@ export function judgedWindows(originMs: number): JudgedWindow[] {
   );
 }
 
-function kindOf(algorithm: Algorithm): JudgedKind {
+function findKind(algorithm: Algorithm): JudgedKind {
   if (algorithm === "fixed_window") return "count";
   return algorithm === "sliding_window" ? "sliding" : "arrival";
 }

@@ -1,25 +1,26 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { RedisCounters, type RedisCountersOptions } from "@sluice/redis";
-import { type CompiledLimit, LeasedCounters } from "sluice";
+import { LeasedCounters } from "sluice";
+import type { CompiledLimit } from "sluice/store";
 import { leaseAllowance } from "sluice/store";
 import { resolvedLimit } from "sluice/testing";
 import { type Admission, type Course, type JudgedKind, judgeOvershoot, type Overshoot } from "./judge-overshoot.ts";
 
-/** What one of the nodes asks for: a limit, and of whom. */
+/** A line of traffic: a limit, and a subject. */
 export interface Line {
   readonly limit: CompiledLimit;
   readonly subject: string;
 }
 
-/** Something that was let through, where and how. */
+/** An admission, with its node and source. */
 export interface FleetAdmission extends Admission {
   readonly line: Line;
   readonly node: LeasingNode;
-  /** By what was in hand. */
+  /** By units in hand. */
   readonly local: boolean;
 }
 
-/** From and to when a centre forgot what it knew of these lines. */
+/** The interval in which a centre lost the data of these lines. */
 export interface Loss {
   readonly lines: readonly Line[];
   readonly fromMs: number;
@@ -28,32 +29,32 @@ export interface Loss {
 
 const leaseTimes = { leaseMs: 5000, staleMs: 30_000, refreshMs: 5000, maxDenialMs: 50 };
 const tickMs = 10;
-/** By how much the clock that decides and the one that is noted may be apart, and what reading them takes. */
+/** The largest difference between the deciding clock and the recorded one, with the time of reading them. */
 const clockMs = 2;
-/** So many denials on every node since anything was let through mean that there is no more. */
+/** This many denials on every node since the last admission mean that nothing is left. */
 const enoughDenials = 200;
 const patienceMs = 30_000;
 
 export class LeasingNode {
   readonly centre: RedisCounters;
   readonly counters: LeasedCounters;
-  /** Asked, and answered by a denial, so far. */
+  /** Requested, and denied, so far. */
   denied = 0;
 
   constructor(options: RedisCountersOptions) {
-    // Nobody is given up because the machine is busy.
+    // The fleet is patient with a busy machine.
     this.centre = new RedisCounters({ deadlineMs: 5000, breaker: { probeEveryMs: 100 }, ...options });
     this.counters = new LeasedCounters(this.centre, leaseTimes);
   }
 }
 
-/** Nodes of one process, each with connections and leases of its own, and all that they let through. */
+/** Nodes of one process, each with its own connections and leases, and all their admissions. */
 export class LeasingFleet {
   readonly nodes: readonly LeasingNode[];
   readonly lines: readonly Line[];
   readonly admissions: FleetAdmission[] = [];
   readonly losses: Loss[] = [];
-  /** How often it was asked for anything. */
+  /** How many requests were made. */
   asked = 0;
   readonly #pending = new Set<Promise<void>>();
   readonly #originMs = Date.now() - performance.now();
@@ -69,7 +70,7 @@ export class LeasingFleet {
     return fleet;
   }
 
-  /** Asks once on one node. Whether it was let through without asking anybody. */
+  /** One request on one node. Returns whether it was admitted locally. */
   ask(node: LeasingNode, line: Line): boolean {
     this.asked += 1;
     const fromMs = performance.now() - clockMs;
@@ -90,7 +91,7 @@ export class LeasingFleet {
     return answer.taken;
   }
 
-  /** Asks everywhere, so often each tick, until that is so and everything is answered. */
+  /** Sends this many requests everywhere each tick, until the condition holds and everything is answered. */
   async drive(
     what: string,
     perTick: number,
@@ -109,7 +110,7 @@ export class LeasingFleet {
     await this.settled();
   }
 
-  /** Goes on asking for little while something happens. */
+  /** Continues light traffic during an action. */
   async during(happening: () => Promise<unknown>, lines: readonly Line[] = this.lines): Promise<void> {
     let isOver = false;
     const over = happening().finally(() => {
@@ -125,7 +126,7 @@ export class LeasingFleet {
     await this.settled();
   }
 
-  /** Until every node has leased each line anew so often, has decided here about it, and half of what may be out is. */
+  /** Until every node has renewed each line this often, has decided it locally, and half of the allowance is out. */
   async hold(fetches = 2, lines: readonly Line[] = this.lines): Promise<void> {
     const from = this.admissions.length;
     const before = this.nodes.map(({ counters }) => counters.stats.fetches);
@@ -142,7 +143,7 @@ export class LeasingFleet {
     await this.drive("every node leases every line", 1, isHeld, lines);
   }
 
-  /** Asks for all that there is of lines that get nothing back, until every node is told that there is no more. */
+  /** Requests all that is left of lines that do not refill, until every node is denied. */
   async useUp(lines: readonly Line[]): Promise<void> {
     let admitted = -1;
     let denied: number[] = [];
@@ -154,7 +155,7 @@ export class LeasingFleet {
     await this.drive("everything is used up", 20, isUsedUp, lines);
   }
 
-  /** Lets something happen by which a centre forgets, and notes when. */
+  /** Runs an action that makes a centre lose data, and records when. */
   async losing(happening: () => Promise<unknown>, lines: readonly Line[] = this.lines): Promise<Loss> {
     const fromMs = performance.now() - clockMs;
     await happening();
@@ -171,14 +172,14 @@ export class LeasingFleet {
     return this.admissions.filter((one) => one.line === line).length;
   }
 
-  /** What was surely let through after that. */
+  /** Admissions certainly after that. */
   admittedAfter(line: Line, { fromMs, toMs }: Loss): number {
     return this.admissions.filter((one) => one.line === line && one.fromMs > (one.local ? fromMs : toMs)).length;
   }
 
   /**
-   * The interval that is hardest to explain, where the counter and its ledger are new after each loss. What may have been decided on
-   * either side of a loss is held to be decided at any time of it, so that no interval begins or ends within one.
+   * The interval with the largest excess, given that the counter and its ledger are new after each loss. Decisions on
+   * either side of a loss are assumed to be at any time during it, so that no interval begins or ends within one.
    */
   judge(line: Line): Overshoot {
     const { limit } = line;
@@ -208,7 +209,7 @@ export class LeasingFleet {
     return judgeOvershoot(widened, course);
   }
 
-  /** Stops leasing, and gives back what is in hand. How much was lost unspent. */
+  /** Stops leasing, and gives back the units in hand. Returns how many were lost unspent. */
   async drain(): Promise<number> {
     await this.settled();
     await Promise.all(this.nodes.map(({ counters }) => counters.drain(patienceMs)));
@@ -220,13 +221,13 @@ export class LeasingFleet {
   }
 }
 
-/** What of a line's only window is charged at the centre, where nothing comes back to it. */
-export async function chargedOf(centre: RedisCounters, { limit, subject }: Line): Promise<number> {
+/** The charges to a line's only window at the centre, if it does not refill. */
+export async function readCharged(centre: RedisCounters, { limit, subject }: Line): Promise<number> {
   const [reading] = await centre.read(resolvedLimit(limit, subject));
   return limit.windows[0]!.source.limit - reading!.remaining;
 }
 
-/** What the ledger has of a line. */
-export async function unspentOf(centre: RedisCounters, { limit, subject }: Line): Promise<number> {
+/** The ledger of a line. */
+export async function readUnspent(centre: RedisCounters, { limit, subject }: Line): Promise<number> {
   return (await centre.lease([resolvedLimit(limit, subject)], { want: 0, holdMs: 1 })).unspent;
 }

@@ -7,20 +7,20 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { createFaultyProxy, type FaultyProxy, startServer } from "@sluice/test-servers";
-import type { LeasedCountersStats } from "sluice";
+import type { LeasedCountersStats } from "sluice/internal";
 import { expect, test } from "vitest";
 import { judgeSteadyOvershoot, renderOvershoot } from "./judge-overshoot.ts";
 import { judgedWindows, type Noted } from "./leased-lines.ts";
-import { lotsOf } from "./play-leases.ts";
+import { createDraw } from "./play-leases.ts";
 
 const program = fileURLToPath(new URL("lease-process.ts", import.meta.url));
 const processes = 4;
 const faultyMs = 12_000;
 const calmMs = 2000;
-/** By how much the clock that decides and the one that is noted may be apart, and what reading them takes. */
+/** The largest difference between the deciding clock and the recorded one, with the time of reading them. */
 const clockMs = 2;
 
-/** A process that leases, behind a proxy of its own. */
+/** A process that leases, behind its own proxy. */
 class Leasing {
   readonly proxy: FaultyProxy;
   readonly #folder: string;
@@ -46,14 +46,14 @@ class Leasing {
     this.#child.kill(signal);
   }
 
-  /** Ends it without notice, and begins anew. */
+  /** Kills it, and restarts it. */
   async crash(): Promise<void> {
     await this.kill();
     [this.#child, this.#output] = this.#spawn();
     await this.#output.next();
   }
 
-  /** Stops it in order. What it counted. */
+  /** Stops it in order. Returns its counts. */
   async stop(): Promise<LeasedCountersStats> {
     this.#child.stdin!.write("stop\n");
     return JSON.parse((await this.#output.next()).value) as LeasedCountersStats;
@@ -65,7 +65,7 @@ class Leasing {
     await once(this.#child, "exit");
   }
 
-  /** Every life has a log of its own: the end of one that was killed may be half a line. */
+  /** Every run has its own log: the end of one that was killed may be half a line. */
   #spawn(): [ChildProcess, AsyncIterator<string>] {
     this.#lives += 1;
     const log = join(this.#folder, `${this.proxy.port}-${this.#lives}.log`);
@@ -86,9 +86,9 @@ async function readNoted(folder: string): Promise<Noted[]> {
     });
 }
 
-test("processes that are stopped, killed and cut off never admit more together than is stated", async () => {
+test("processes that are stopped, killed and cut off never admit more together than stated", async () => {
   const seed = Date.now() % 2 ** 31;
-  const draw = lotsOf(seed);
+  const draw = createDraw(seed);
   const baseNs = process.hrtime.bigint();
   const originMs = Date.now();
   const folder = await mkdtemp(join(tmpdir(), "sluice-leases-"));
@@ -97,7 +97,7 @@ test("processes that are stopped, killed and cut off never admit more together t
   try {
     all.push(...(await Promise.all(Array.from({ length: processes }, () => Leasing.start(server, folder, baseNs)))));
     const untilMs = performance.now() + faultyMs;
-    // Each has its own misfortunes. A pause outlives a lease, and what is held of it.
+    // Each has its own faults. A pause outlives a lease and its hold.
     const misfortunes = all.map(async (one) => {
       while (performance.now() < untilMs) {
         await sleep(2500 * draw());
@@ -130,7 +130,7 @@ test("processes that are stopped, killed and cut off never admit more together t
       const worst = judgeSteadyOvershoot(admissions, course);
       expect(worst.beyond, `seed ${seed}, ${name}: ${renderOvershoot(worst)}`).toBeLessThanOrEqual(0);
     }
-    // It was worth judging: leases were spent.
+    // The test was meaningful: leases were spent.
     expect(stats.reduce((sum, { local }) => sum + local, 0)).toBeGreaterThan(100);
   } finally {
     for (const one of all) {

@@ -1,11 +1,11 @@
-import type { CompiledLimit, ResolvedLimit } from "sluice";
-import { resolvedLimit, windowOf } from "sluice/testing";
+import type { CompiledLimit, ResolvedLimit } from "sluice/store";
+import { resolvedLimit, testWindow } from "sluice/testing";
 import { describe, expect, test } from "vitest";
 import { judgeOvershoot } from "./judge-overshoot.ts";
 import { type Fate, LeaseWorld, type WorldNode } from "./lease-world.ts";
 import { leasedLimit } from "./leased-limit.ts";
 
-/** What can happen to a lease, each thing by itself. */
+/** Everything that can happen to a lease, one event at a time. */
 
 const prompt: Fate = { requestMs: 0.5, replyMs: 0.5 };
 const lostReply: Fate = { requestMs: 0.5, replyMs: undefined };
@@ -15,24 +15,24 @@ const staleMs = 4000;
 /** Longer than any ledger of these leases remembers. */
 const forgottenMs = leaseMs + staleMs + 5000 + 10_000;
 
-/** Nothing comes back to it while a test runs, so that its count tells all that was ever charged. An allowance of 100. */
+/** Does not refill during a test, so that its count shows all charges ever made. An allowance of 100. */
 const quota: CompiledLimit = leasedLimit({
   name: "quota",
   algorithm: "fixed_window",
-  windows: [windowOf(1000, monthMs)],
+  windows: [testWindow(1000, monthMs)],
   maxOvershoot: 0.1,
 });
 
-/** The same of arrivals, which are decided on a way of their own. */
+/** The same for arrivals, which have a separate code path. */
 const bucket: CompiledLimit = leasedLimit({
   name: "bucket",
   algorithm: "token_bucket",
-  windows: [windowOf(1000, monthMs)],
+  windows: [testWindow(1000, monthMs)],
   maxOvershoot: 0.1,
 });
 
 class Mishap extends LeaseWorld {
-  /** Of every call from now on. */
+  /** Applies to every call from now on. */
   fate: Fate = prompt;
 
   constructor(nodes: number) {
@@ -40,7 +40,7 @@ class Mishap extends LeaseWorld {
     for (let i = 0; i < nodes; i++) this.addNode();
   }
 
-  /** Asks on one node until it has something in hand. */
+  /** Sends requests on one node until it holds units. */
   async lease(node: WorldNode, limit: CompiledLimit = quota): Promise<void> {
     for (let i = 0; i < 20; i++) {
       void node.take([resolvedLimit(limit, "ada")]);
@@ -54,11 +54,11 @@ class Mishap extends LeaseWorld {
     this.centre.charge([resolvedLimit(quota, "ada", 1000)]);
   }
 
-  ledgerOf(limit: CompiledLimit = quota): number {
+  readLedger(limit: CompiledLimit = quota): number {
     return this.centre.lease([resolvedLimit(limit, "ada")], { want: 0, holdMs: 1 }).unspent;
   }
 
-  countOf(limit: CompiledLimit = quota): number {
+  readCount(limit: CompiledLimit = quota): number {
     return this.centre.read(resolvedLimit(limit, "ada"))[0]!.state.count!;
   }
 
@@ -72,11 +72,11 @@ class Mishap extends LeaseWorld {
   }
 }
 
-function nodesOf(world: LeaseWorld): [WorldNode, WorldNode] {
+function createNodes(world: LeaseWorld): [WorldNode, WorldNode] {
   return [world.nodes[0]!, world.nodes[1]!];
 }
 
-/** How many of so many are let through at once, without asking anybody. */
+/** How many of these requests are admitted locally at once. */
 function spendAtOnce(node: WorldNode, times: number, request: readonly ResolvedLimit[]): number {
   let spent = 0;
   for (let i = 0; i < times; i++) if (node.take(request) === true) spent += 1;
@@ -85,36 +85,36 @@ function spendAtOnce(node: WorldNode, times: number, request: readonly ResolvedL
 
 const one = [resolvedLimit(quota, "ada")];
 
-/** Of five, always asked for at the centre. */
+/** Five requests, always decided by the centre. */
 const exactly: CompiledLimit = leasedLimit({
   name: "exactly",
   algorithm: "fixed_window",
-  windows: [windowOf(5, monthMs)],
+  windows: [testWindow(5, monthMs)],
   counters: "exact",
 });
 
-test("what was told in a call without an answer is not told again", async () => {
+test("what was reported in a call without an answer is not reported again", async () => {
   const world = new Mishap(2);
-  const [ada, bob] = nodesOf(world);
+  const [ada, bob] = createNodes(world);
   await world.lease(ada);
   await world.lease(bob);
   world.fate = lostReply;
-  // Spent, and told in the call for more, which is carried out.
+  // Spent, and reported in the call for more, which is carried out.
   spendAtOnce(ada, ada.counters.stats.tokens, one);
   await world.pass(2000);
   world.fate = prompt;
   for (let i = 0; i < 30; i++) {
     void ada.take(one);
     await world.pass(100);
-    expect(world.ledgerOf()).toBeGreaterThanOrEqual(world.inHand);
-    expect(world.ledgerOf()).toBeLessThanOrEqual(100);
-    expect(world.countOf()).toBeGreaterThanOrEqual(world.admitted() + world.inHand);
+    expect(world.readLedger()).toBeGreaterThanOrEqual(world.inHand);
+    expect(world.readLedger()).toBeLessThanOrEqual(100);
+    expect(world.readCount()).toBeGreaterThanOrEqual(world.admitted() + world.inHand);
   }
 });
 
-test("what was told without an answer is not told again where the ledger has nothing else to give", async () => {
+test("what was reported without an answer is not reported again if the ledger has nothing else to grant", async () => {
   const world = new Mishap(2);
-  const [ada, bob] = nodesOf(world);
+  const [ada, bob] = createNodes(world);
   await world.lease(ada);
   await world.lease(bob);
   world.useUp();
@@ -122,14 +122,14 @@ test("what was told without an answer is not told again where the ledger has not
   spendAtOnce(ada, ada.counters.stats.tokens, one);
   await world.pass(900);
   world.fate = prompt;
-  // More than is in hand: Bob stays warm, and keeps what it has. If it asked for more, it would tell that as well.
+  // More than is in hand: Bob stays warm, and keeps its units. If it asked for more, it would report that as well.
   void bob.take([resolvedLimit(quota, "ada", 200)]);
   await world.pass(150);
   for (let i = 0; i < 5; i++) {
     void ada.take(one);
     await world.pass(50);
     expect(world.inHand).toBeGreaterThan(10);
-    expect(world.ledgerOf()).toBeGreaterThanOrEqual(world.inHand);
+    expect(world.readLedger()).toBeGreaterThanOrEqual(world.inHand);
   }
 });
 
@@ -145,29 +145,29 @@ test("what was held when an answer was lost is not given back while it may be sp
   for (let i = 0; i < 60; i++) {
     void ada!.take(one);
     await world.pass(50);
-    expect(world.countOf()).toBeGreaterThanOrEqual(world.admitted() + world.inHand);
-    expect(world.ledgerOf()).toBeGreaterThanOrEqual(world.inHand);
+    expect(world.readCount()).toBeGreaterThanOrEqual(world.admitted() + world.inHand);
+    expect(world.readLedger()).toBeGreaterThanOrEqual(world.inHand);
   }
 });
 
-test("what was set aside when an answer was lost does not come back into a hand that the ledger does not know", async () => {
+test("what was set aside when an answer was lost does not return to units that the ledger does not know", async () => {
   const world = new Mishap(1);
   const [ada] = world.nodes;
   await world.lease(ada!);
   world.useUp();
   await world.pass(leaseMs);
   world.fate = lostReply;
-  // Renews, which fails after a second; just before that one is set aside for a request that fails just after it.
+  // The renewal fails after a second; just before that a unit is set aside for a request that fails just after it.
   void ada!.take(one);
   await world.pass(980);
   void ada!.take([...one, resolvedLimit(exactly, "ada")]);
   await world.pass(60);
   world.fate = prompt;
   for (let i = 0; i < forgottenMs / 500; i++) {
-    // More than is in hand: it is asked for, and not spent.
+    // More than is in hand: it is requested, and not spent.
     void ada!.take([resolvedLimit(quota, "ada", 200)]);
     await world.pass(500);
-    expect(world.ledgerOf()).toBeGreaterThanOrEqual(world.inHand);
+    expect(world.readLedger()).toBeGreaterThanOrEqual(world.inHand);
   }
 });
 
@@ -181,7 +181,7 @@ test("what is held when an answer is lost is spent until its hold ends, and not 
     await world.lease(ada!);
     const held = ada!.counters.stats.tokens;
     world.fate = lostReply;
-    // The lease is over: it is renewed, and nobody hears how that went.
+    // The lease is over: it is renewed, and the answer is lost.
     await world.pass(leaseMs);
     void ada!.take(one);
     await world.pass(1100);
@@ -217,17 +217,17 @@ test("a hold is counted from before the centre was asked, however late the answe
   ada!.resume(() => expect(spendAtOnce(ada!, 1, one)).toBe(0));
 });
 
-test("the ledger remembers for longer than anybody may spend, and then no more", async () => {
+test("the ledger remembers for longer than any node may spend, and no longer", async () => {
   const world = new Mishap(1);
   const [ada] = world.nodes;
   await world.lease(ada!);
   const held = ada!.counters.stats.tokens;
   ada!.crash();
   await world.pass(leaseMs + staleMs + 4999);
-  expect(world.ledgerOf()).toBeGreaterThanOrEqual(held);
+  expect(world.readLedger()).toBeGreaterThanOrEqual(held);
   await world.pass(10_001);
-  expect(world.ledgerOf()).toBe(0);
-  expect(world.countOf()).toBe(world.admitted() + held);
+  expect(world.readLedger()).toBe(0);
+  expect(world.readCount()).toBe(world.admitted() + held);
 });
 
 test("what is given back too late is not credited", async () => {
@@ -237,21 +237,21 @@ test("what is given back too late is not credited", async () => {
   world.fate = { requestMs: forgottenMs, replyMs: 0 };
   void ada!.counters.drain();
   await world.pass(1000);
-  const charged = world.countOf();
+  const charged = world.readCount();
   await world.pass(forgottenMs);
-  expect(world.countOf()).toBe(charged);
+  expect(world.readCount()).toBe(charged);
 });
 
-test("what is given back in time is, and others have it at once", async () => {
+test("what is given back in time is credited, and available to others at once", async () => {
   const world = new Mishap(2);
-  const [ada, bob] = nodesOf(world);
+  const [ada, bob] = createNodes(world);
   await world.lease(ada);
   await world.lease(bob);
   void ada.restart();
   void bob.restart();
   await world.pass(10);
-  expect(world.ledgerOf()).toBe(0);
-  expect(world.countOf()).toBe(world.admitted());
+  expect(world.readLedger()).toBe(0);
+  expect(world.readCount()).toBe(world.admitted());
 });
 
 test("what a node holds and does not use is given back when its lease is over, after a burst too", async () => {
@@ -260,11 +260,11 @@ test("what a node holds and does not use is given back when its lease is over, a
   await world.lease(ada!);
   for (let i = 0; i < 300; i++) void ada!.take([resolvedLimit(quota, "ada", 500)]);
   await world.pass(leaseMs + 2500);
-  expect(world.ledgerOf()).toBe(0);
-  expect(world.countOf()).toBe(world.admitted());
+  expect(world.readLedger()).toBe(0);
+  expect(world.readCount()).toBe(world.admitted());
 });
 
-test("while the centre is away a lease is spent, for as long as it is held and no more than is in hand", async () => {
+test("while the centre is unavailable a lease is spent, for as long as it is held and no more than is in hand", async () => {
   const world = new Mishap(1);
   const [ada] = world.nodes;
   await world.lease(ada!);
@@ -275,7 +275,7 @@ test("while the centre is away a lease is spent, for as long as it is held and n
     spent += spendAtOnce(ada!, 2, one);
     await world.pass(1000);
   }
-  // Two in each second of the lease and of the stale budget, as far as there were that many.
+  // Two in each second of the lease and of the stale budget, as far as available.
   expect(spent).toBe(Math.min(held, 2 * Math.floor((leaseMs + staleMs) / 1000)));
   world.centreIsUp = true;
   await world.pass(forgottenMs);
@@ -284,21 +284,21 @@ test("while the centre is away a lease is spent, for as long as it is held and n
   expect(await answer).toBe(true);
 });
 
-test("a ledger that is lost costs one more allowance, and nodes drop what it does not know when they renew", async () => {
+test("a lost ledger costs one more allowance, and nodes drop what it does not know when they renew", async () => {
   const world = new Mishap(2);
-  const [ada, bob] = nodesOf(world);
+  const [ada, bob] = createNodes(world);
   await world.lease(ada);
   world.loseCentre();
-  expect(world.ledgerOf()).toBe(0);
+  expect(world.readLedger()).toBe(0);
   await world.lease(bob);
-  expect(world.inHand).toBeGreaterThan(world.ledgerOf());
-  // Each asks again and again, tells what it kept, and hears how much of that is known.
+  expect(world.inHand).toBeGreaterThan(world.readLedger());
+  // Each renews repeatedly, reports what it kept, and learns how much of that is known.
   for (let i = 0; i < 150; i++) {
     for (const node of [ada, bob]) void node.take(one);
     await world.pass(100);
   }
   expect(world.inHand).toBeGreaterThan(0);
-  expect(world.ledgerOf()).toBeGreaterThanOrEqual(world.inHand);
+  expect(world.readLedger()).toBeGreaterThanOrEqual(world.inHand);
   for (const { course, admissions } of world.windows()) {
     expect(judgeOvershoot(admissions, course).beyond).toBeLessThanOrEqual(0);
   }
@@ -307,7 +307,7 @@ test("a ledger that is lost costs one more allowance, and nodes drop what it doe
 describe("several limits in a request", () => {
   const both = [...one, resolvedLimit(exactly, "ada")];
 
-  test("one that denies leaves what is in hand of the others", async () => {
+  test("one that denies does not consume the others' units in hand", async () => {
     for (const maxDenialMs of [0, 1000]) {
       const world = new LeaseWorld({ leases: { leaseMs, staleMs, maxDenialMs } });
       const ada = world.addNode();
@@ -323,7 +323,7 @@ describe("several limits in a request", () => {
     }
   });
 
-  test("an answer that is lost leaves it as well", async () => {
+  test("nor does a lost answer", async () => {
     const world = new Mishap(1);
     const [ada] = world.nodes;
     await world.lease(ada!);
@@ -338,7 +338,7 @@ describe("several limits in a request", () => {
   test.each([
     ["after", 0.5],
     ["before", 60],
-  ])("what was set aside is given back with its lease, where it is denied %s that is answered", async (_, replyMs) => {
+  ])("what was set aside is given back with its lease, if it is denied %s that is answered", async (_, replyMs) => {
     const world = new Mishap(1);
     const [ada] = world.nodes;
     await world.lease(ada!);
@@ -348,18 +348,18 @@ describe("several limits in a request", () => {
     world.fate = { requestMs: 0.5, replyMs };
     void ada!.counters.drain();
     await world.pass(200);
-    expect(world.ledgerOf()).toBe(0);
-    expect(world.countOf()).toBe(world.admitted());
+    expect(world.readLedger()).toBe(0);
+    expect(world.readCount()).toBe(world.admitted());
   });
 });
 
 describe("an edit", () => {
   const edited = (maxOvershoot: number): CompiledLimit =>
-    leasedLimit({ name: "quota", algorithm: "fixed_window", windows: [windowOf(1000, monthMs)], maxOvershoot });
+    leasedLimit({ name: "quota", algorithm: "fixed_window", windows: [testWindow(1000, monthMs)], maxOvershoot });
 
-  test("to a smaller allowance is kept by what is granted from then on", async () => {
+  test("to a smaller allowance applies to later grants", async () => {
     const world = new Mishap(2);
-    const [ada, bob] = nodesOf(world);
+    const [ada, bob] = createNodes(world);
     await world.lease(ada);
     const smaller = edited(0.01);
     for (let i = 0; i < 100; i++) {
@@ -367,7 +367,7 @@ describe("an edit", () => {
       void ada.take([resolvedLimit(smaller, "ada")]);
       await world.pass(20);
     }
-    expect(world.ledgerOf(smaller)).toBeLessThanOrEqual(10);
+    expect(world.readLedger(smaller)).toBeLessThanOrEqual(10);
   });
 
   test("to exact counters ends leases, and gives back what was in hand", async () => {
@@ -377,7 +377,7 @@ describe("an edit", () => {
     const exact = leasedLimit({
       name: "quota",
       algorithm: "fixed_window",
-      windows: [windowOf(1000, monthMs)],
+      windows: [testWindow(1000, monthMs)],
       maxOvershoot: 0,
       counters: "exact",
     });
@@ -386,22 +386,22 @@ describe("an edit", () => {
       await world.pass(5);
     }
     expect(ada!.counters.stats).toMatchObject({ leases: 0, tokens: 0 });
-    expect(world.ledgerOf(exact)).toBe(0);
-    expect(world.countOf(exact)).toBe(world.admitted());
+    expect(world.readLedger(exact)).toBe(0);
+    expect(world.readCount(exact)).toBe(world.admitted());
   });
 });
 
-test("no node starves while another sits on what it leased", async () => {
-  const paced = leasedLimit({ algorithm: "token_bucket", windows: [windowOf(400, 1000, 200)], maxOvershoot: 0.5 });
+test("no node starves while another holds unused units", async () => {
+  const paced = leasedLimit({ algorithm: "token_bucket", windows: [testWindow(400, 1000, 200)], maxOvershoot: 0.5 });
   const request = [resolvedLimit(paced, "ada")];
   const world = new Mishap(2);
-  const [ada, bob] = nodesOf(world);
+  const [ada, bob] = createNodes(world);
   await world.lease(ada, paced);
   const startMs = world.nowMs;
   let admitted = 0;
   let leastHeld = Number.POSITIVE_INFINITY;
   for (let tick = 0; tick < 2000; tick++) {
-    // Asked for four times a second, which is enough to stay warm, Ada keeps what it has.
+    // At four requests a second, which is enough to stay warm, Ada keeps its units.
     if (tick % 50 === 0) void ada.take(request);
     for (let i = 0; i < 3; i++) {
       const answer = bob.take(request);

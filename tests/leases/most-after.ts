@@ -1,9 +1,9 @@
 /**
- * A row of numbers that grow from a place on, and where the largest is: a tree of sums, each step in the logarithm of its length.
+ * A list of numbers with suffix additions and a range maximum: a tree of sums, with each operation in logarithmic time.
  */
 export class MostAfter {
   readonly #size: number;
-  /** The largest below each node, without what was added above it; the leaves are the last ones. */
+  /** The largest below each node, without additions above it; the leaves come last. */
   readonly #most: Float64Array;
   readonly #added: Float64Array;
 
@@ -15,7 +15,7 @@ export class MostAfter {
     for (let node = this.#size - 1; node > 0; node--) this.#gather(node);
   }
 
-  /** Adds to the number at this place and to all after it. */
+  /** Adds to the number at this index and to all after it. */
   add(place: number, value: number): void {
     let node = this.#size + place;
     this.#raise(node, value);
@@ -32,7 +32,7 @@ export class MostAfter {
     return value;
   }
 
-  /** The place of the largest from `low` on and before `high`. */
+  /** The index of the largest from `low` up to, but not including, `high`. */
   findMost(low: number, high: number): number {
     return this.#find(1, 0, this.#size, low, high).place;
   }

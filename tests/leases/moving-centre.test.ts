@@ -1,13 +1,13 @@
 import { RedisCounters } from "@sluice/redis";
 import { startCluster, startSentinel, startServer, type TestCluster, type TestServer } from "@sluice/test-servers";
-import type { CompiledLimit } from "sluice";
-import { resolvedLimit, windowOf } from "sluice/testing";
+import type { CompiledLimit } from "sluice/store";
+import { resolvedLimit, testWindow } from "sluice/testing";
 import { afterEach, describe, expect, test } from "vitest";
 import { renderOvershoot } from "./judge-overshoot.ts";
 import { type LeasedLimit, leasedLimit } from "./leased-limit.ts";
-import { chargedOf, LeasingFleet, type LeasingNode, type Line, unspentOf } from "./leasing-fleet.ts";
+import { LeasingFleet, type LeasingNode, type Line, readCharged, readUnspent } from "./leasing-fleet.ts";
 
-/** Leases are out while their centre goes to another place, or forgets what it knew. What that costs is in docs/leases.md. */
+/** Leases are out while their centre moves, or loses its data. docs/leases.md has the cost. */
 
 const monthMs = 30 * 24 * 60 * 60 * 1000;
 const quota = 2000;
@@ -16,17 +16,17 @@ const patience = { timeout: 30_000 };
 
 const byTenant = (limit: Omit<LeasedLimit, "by">): CompiledLimit => leasedLimit({ ...limit, by: ["tenant"] });
 
-/** Nothing comes back to these while a test runs: what is charged is all that was ever charged. */
+/** These do not refill during a test: the count is all charges ever made. */
 const quotas = (["fixed_window", "token_bucket"] as const).map((algorithm) =>
-  byTenant({ name: algorithm, algorithm, windows: [windowOf(quota, monthMs)], maxOvershoot: allowance / quota }),
+  byTenant({ name: algorithm, algorithm, windows: [testWindow(quota, monthMs)], maxOvershoot: allowance / quota }),
 );
-/** To these much comes back, and every interval is judged. */
+/** These refill quickly, and every interval is judged. */
 const paces = [
-  byTenant({ name: "pace", algorithm: "gcra", windows: [windowOf(500, 1000, 100)], maxOvershoot: 0.3 }),
-  byTenant({ name: "sliding", algorithm: "sliding_window", windows: [windowOf(400, 1000)], maxOvershoot: 0.3 }),
+  byTenant({ name: "pace", algorithm: "gcra", windows: [testWindow(500, 1000, 100)], maxOvershoot: 0.3 }),
+  byTenant({ name: "sliding", algorithm: "sliding_window", windows: [testWindow(400, 1000)], maxOvershoot: 0.3 }),
 ];
 
-const linesOf = (subject: string, limits: readonly CompiledLimit[]): readonly Line[] =>
+const createLines = (subject: string, limits: readonly CompiledLimit[]): readonly Line[] =>
   limits.map((limit) => ({ limit, subject }));
 const ofQuota = (lines: readonly Line[]): readonly Line[] => lines.filter(({ limit }) => quotas.includes(limit));
 const ofPace = (lines: readonly Line[]): readonly Line[] => lines.filter(({ limit }) => paces.includes(limit));
@@ -45,40 +45,40 @@ const startOne = async (): Promise<TestServer> => closedLater(await startServer(
 const openCentre = (servers: string): RedisCounters => closedLater(new RedisCounters({ servers, deadlineMs: 5000 }));
 
 async function openFleet(servers: string, limits = [...quotas, ...paces]): Promise<LeasingFleet> {
-  return closedLater(await LeasingFleet.open(3, linesOf("ada", limits), { servers }));
+  return closedLater(await LeasingFleet.open(3, createLines("ada", limits), { servers }));
 }
 
-/** In no interval is more admitted than exactly, by the allowance, and by what the losses cost. */
+/** No interval admits more than the exact algorithm, the allowance, and the cost of the losses. */
 async function expectBounds(fleet: LeasingFleet, lines: readonly Line[] = fleet.lines): Promise<void> {
   let passed = 0;
-  await fleet.drive("much is asked for", 6, () => ++passed > 40, ofPace(lines));
+  await fleet.drive("the load is high", 6, () => ++passed > 40, ofPace(lines));
   for (const line of ofPace(lines)) {
     const worst = fleet.judge(line);
     expect(worst.beyond, `${line.limit.scope} of ${line.subject}: ${renderOvershoot(worst)}`).toBeLessThanOrEqual(0);
   }
 }
 
-/** What was charged is what was admitted and what ended unspent, and nothing is out any more. */
+/** Charges equal admissions plus units that ended unspent, and nothing is out. */
 async function expectAccounts(fleet: LeasingFleet, centre: RedisCounters): Promise<void> {
   const lost = await fleet.drain();
   let unspent = 0;
   for (const line of ofQuota(fleet.lines)) {
-    expect(await unspentOf(centre, line), line.limit.scope).toBe(0);
+    expect(await readUnspent(centre, line), line.limit.scope).toBe(0);
     expect(fleet.admitted(line)).toBeGreaterThan(0);
-    unspent += (await chargedOf(centre, line)) - fleet.admitted(line);
+    unspent += (await readCharged(centre, line)) - fleet.admitted(line);
   }
   expect(unspent).toBe(lost);
 }
 
-const grantedOf = ({ nodes }: LeasingFleet): number[] => nodes.map(({ counters }) => counters.stats.granted);
+const countGranted = ({ nodes }: LeasingFleet): number[] => nodes.map(({ counters }) => counters.stats.granted);
 
 async function expectLeasing(fleet: LeasingFleet, lines: readonly Line[] = fleet.lines): Promise<void> {
-  const before = grantedOf(fleet);
-  const isGranted = (): boolean => grantedOf(fleet).every((granted, i) => granted > before[i]!);
+  const before = countGranted(fleet);
+  const isGranted = (): boolean => countGranted(fleet).every((granted, i) => granted > before[i]!);
   await fleet.drive("every node is granted leases", 1, isGranted, lines);
 }
 
-/** After its counters were lost, a quota was used up anew, and at most one allowance more. */
+/** After its counters were lost, a quota was used up again, plus at most one allowance. */
 async function expectOneMoreAllowance(fleet: LeasingFleet): Promise<void> {
   await expectLeasing(fleet);
   await fleet.useUp(ofQuota(fleet.lines));
@@ -89,7 +89,7 @@ async function expectOneMoreAllowance(fleet: LeasingFleet): Promise<void> {
   }
 }
 
-describe("a centre that forgets", () => {
+describe("a centre that loses", () => {
   test("everything, while it runs, costs one more allowance", async () => {
     const server = await startOne();
     const fleet = await openFleet(server.url);
@@ -104,7 +104,7 @@ describe("a centre that forgets", () => {
     const fleet = await openFleet(server.url);
     const [first, ...others] = fleet.lines;
     await fleet.hold();
-    // Calls for more are under way, and never answered.
+    // Calls for more are in flight, and never answered.
     server.pause();
     for (const node of fleet.nodes) for (let i = 0; i < allowance; i++) fleet.ask(node, first!);
     await expect.poll(() => fleet.nodes.every(({ centre }) => centre.stats.inFlight > 0), patience).toBe(true);
@@ -121,8 +121,8 @@ describe("a centre that forgets", () => {
     const fleet = await openFleet(server.url);
     await fleet.hold();
     await fleet.during(async () => {
-      const enough = loadsOf(fleet) + 15;
-      while (loadsOf(fleet) < enough) {
+      const enough = countLoads(fleet) + 15;
+      while (countLoads(fleet) < enough) {
         await server.command("SCRIPT", "FLUSH");
         const { asked } = fleet;
         await expect.poll(() => fleet.asked, patience).toBeGreaterThan(asked);
@@ -134,11 +134,11 @@ describe("a centre that forgets", () => {
   });
 }, 120_000);
 
-function loadsOf({ nodes }: LeasingFleet): number {
+function countLoads({ nodes }: LeasingFleet): number {
   return nodes.reduce((sum, { centre }) => sum + centre.stats.loads, 0);
 }
 
-/** Every node has something in hand, and spends it without asking. */
+/** Every node has units in hand, and spends them locally. */
 function expectDecidingHere(fleet: LeasingFleet, lines: readonly Line[]): void {
   for (const node of fleet.nodes) expect(lines.filter((line) => fleet.ask(node, line))).not.toEqual([]);
 }
@@ -156,15 +156,15 @@ describe("other servers, which know nothing", () => {
   });
 
   test.each([
-    ["before anybody leases there", () => []],
+    ["before any node leases there", () => []],
     ["while others lease there", ([, bob]: readonly LeasingNode[]) => [bob!]],
     ["after it was kept there", ([ada]: readonly LeasingNode[]) => [ada!]],
-  ])("are given back what others granted, %s, and admit no more than if it had been spent", async (_, whoLeases) => {
+  ])("receive units that others granted, %s, and admit no more than if they had been spent", async (_, whoLeases) => {
     const [old, next] = [await startOne(), await startOne()];
     const fleet = await openFleet(old.url, quotas);
     const [before, after] = [openCentre(old.url), openCentre(next.url)];
     await fleet.hold();
-    const out = await sumOf(fleet.lines, (line) => unspentOf(before, line));
+    const out = await sumLines(fleet.lines, (line) => readUnspent(before, line));
     const loss = await fleet.losing(() => moveTo(fleet, next));
     const [ada] = fleet.nodes;
     const leasing = whoLeases(fleet.nodes);
@@ -172,29 +172,29 @@ describe("other servers, which know nothing", () => {
       const { granted } = node.counters.stats;
       await fleet.drive("leases there", 1, () => node.counters.stats.granted > granted, fleet.lines, [node]);
     }
-    // Somebody else has had some, which a credit would show in.
+    // Another subject has taken some, which a credit would reveal.
     for (const { limit, subject } of fleet.lines) await after.charge([resolvedLimit(limit, subject, quota / 2)]);
-    const charged = await sumOf(fleet.lines, (line) => chargedOf(after, line));
+    const charged = await sumLines(fleet.lines, (line) => readCharged(after, line));
     expect(ada!.counters.stats.tokens).toBeGreaterThan(0);
     await ada!.counters.drain(30_000);
-    if (leasing.length === 0) expect(await sumOf(fleet.lines, (line) => chargedOf(after, line))).toBe(charged);
+    if (leasing.length === 0) expect(await sumLines(fleet.lines, (line) => readCharged(after, line))).toBe(charged);
     await fleet.useUp(fleet.lines);
-    // What comes back now is asked for once more.
+    // Units that come back now are requested once more.
     await fleet.drain();
     await fleet.useUp(fleet.lines);
-    const admitted = await sumOf(fleet.lines, async (line) => fleet.admittedAfter(line, loss) + quota / 2);
+    const admitted = await sumLines(fleet.lines, async (line) => fleet.admittedAfter(line, loss) + quota / 2);
     expect(admitted).toBeLessThanOrEqual(fleet.lines.length * quota + out);
-    for (const line of fleet.lines) expect(await chargedOf(after, line)).toBe(quota);
+    for (const line of fleet.lines) expect(await readCharged(after, line)).toBe(quota);
   });
 }, 120_000);
 
-async function sumOf(lines: readonly Line[], figureOf: (line: Line) => Promise<number>): Promise<number> {
+async function sumLines(lines: readonly Line[], figureOf: (line: Line) => Promise<number>): Promise<number> {
   const figures = await Promise.all(lines.map(figureOf));
   return figures.reduce((sum, figure) => sum + figure, 0);
 }
 
 describe("a failover", () => {
-  test("costs what the replica had not heard of, and leases are spent meanwhile", async () => {
+  test("costs what the replica had not received, and leases are spent meanwhile", async () => {
     const sentinel = closedLater(await startSentinel({ flavor: "redis" }));
     const addresses = sentinel.sentinels.map(({ host, port }) => `${host}:${port}`);
     const fleet = await openFleet(`redis+sentinel://${addresses.join(",")}/${sentinel.masterName}`);
@@ -202,7 +202,7 @@ describe("a failover", () => {
     const primary = await sentinel.primary();
     await cutOff(primary);
     await fleet.hold(1);
-    const unheard = (await countOf(primary)) - (await countOf(sentinel.servers.find((one) => one !== primary)!));
+    const unheard = (await readCount(primary)) - (await readCount(sentinel.servers.find((one) => one !== primary)!));
     expect(unheard).toBeGreaterThan(0);
     const loss = await fleet.losing(() => primary.kill());
     expectDecidingHere(fleet, fleet.lines);
@@ -218,17 +218,17 @@ describe("a failover", () => {
   });
 }, 120_000);
 
-/** From here on the replica hears of nothing, and cannot come back. Whoever else is connected to the primary stays so. */
+/** From here the replica receives nothing, and cannot reconnect. Other connections to the primary stay. */
 async function cutOff(primary: TestServer): Promise<void> {
-  await primary.command("CONFIG", "SET", "requirepass", "for nobody");
+  await primary.command("CONFIG", "SET", "requirepass", "secret");
   await primary.command("CLIENT", "KILL", "TYPE", "replica");
   await expect
     .poll(async () => String(await primary.command("INFO", "replication")), patience)
     .toContain("connected_slaves:0");
 }
 
-/** What a server has counted in its only fixed window. */
-async function countOf(server: TestServer): Promise<number> {
+/** The count of a server's only fixed window. */
+async function readCount(server: TestServer): Promise<number> {
   const script = `
     for _, key in ipairs(redis.call('KEYS', '*')) do
       local value = redis.call('GET', key)
@@ -239,19 +239,19 @@ async function countOf(server: TestServer): Promise<number> {
 }
 
 describe("slots that move", () => {
-  test("take counters and ledgers along, and cost nothing", async () => {
+  test("move with counters and ledgers, and cost nothing", async () => {
     const cluster = closedLater(await startCluster({ flavor: "valkey" }));
     const servers = `redis+cluster://${cluster.nodes.map(({ host, port }) => `${host}:${port}`).join(",")}`;
     const fleet = await openFleet(servers);
     await fleet.hold();
-    const slot = await slotOf(cluster, "ada");
+    const slot = await findSlot(cluster, "ada");
     const owner = await cluster.ownerOf(slot);
     const [next, last] = cluster.nodes.filter((node) => node !== owner);
     await fleet.during(async () => {
       await cluster.beginMigration(slot, next!);
       const keys = (await owner.command("CLUSTER", "GETKEYSINSLOT", slot, 100)) as readonly string[];
       await cluster.moveKeys(slot, next!, keys.slice(0, Math.ceil(keys.length / 2)));
-      // For a while some of a call's keys are here and some there.
+      // For a while a call's keys are split between two nodes.
       const before = fleet.asked;
       await expect.poll(() => fleet.asked, patience).toBeGreaterThan(before + 200);
       await cluster.finishMigration(slot, next!);
@@ -265,8 +265,8 @@ describe("slots that move", () => {
   });
 }, 120_000);
 
-/** Where a subject's counters are, by looking for them. */
-async function slotOf(cluster: TestCluster, subject: string): Promise<number> {
+/** Finds the node with a subject's counters. */
+async function findSlot(cluster: TestCluster, subject: string): Promise<number> {
   for (const node of cluster.nodes) {
     const [key] = (await node.command("KEYS", `*:${subject}`)) as readonly string[];
     if (key !== undefined) return Number(await node.command("CLUSTER", "KEYSLOT", key));
@@ -277,7 +277,7 @@ async function slotOf(cluster: TestCluster, subject: string): Promise<number> {
 describe("cells", () => {
   test("grant leases of their own tenants, and one that dies leaves those of others as they are", async () => {
     const [main, cell] = [await startOne(), await startOne()];
-    const [pinned, others] = ["acme", "globex"].map((tenant) => linesOf(tenant, [...quotas, ...paces]));
+    const [pinned, others] = ["acme", "globex"].map((tenant) => createLines(tenant, [...quotas, ...paces]));
     const cells = [{ name: "acme", servers: cell.url, values: { tenant: ["acme"] } }];
     const fleet = closedLater(await LeasingFleet.open(3, [...pinned!, ...others!], { servers: main.url, cells }));
     await fleet.hold();
@@ -286,9 +286,9 @@ describe("cells", () => {
 
     await fleet.losing(() => cell.kill(), pinned);
     expectDecidingHere(fleet, pinned!);
-    const failed = failedOf(fleet);
+    const failed = countFailed(fleet);
     await expectLeasing(fleet, ofPace(others!));
-    expect(failedOf(fleet)).toBe(failed);
+    expect(countFailed(fleet)).toBe(failed);
 
     await cell.restart();
     await expectLeasing(fleet, ofPace(pinned!));
@@ -298,7 +298,7 @@ describe("cells", () => {
   });
 }, 120_000);
 
-function failedOf({ nodes }: LeasingFleet): number {
+function countFailed({ nodes }: LeasingFleet): number {
   return nodes.reduce((sum, { counters }) => sum + counters.stats.failed, 0);
 }
 

@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
-import type { Algorithm, CompiledLimit, LeasedCountersOptions, ResolvedLimit } from "sluice";
-import { resolvedLimit, windowOf } from "sluice/testing";
+import type { Algorithm, LeasedCountersOptions } from "sluice";
+import type { CompiledLimit, ResolvedLimit } from "sluice/store";
+import { resolvedLimit, testWindow } from "sluice/testing";
 import { judgeOvershoot, renderOvershoot } from "./judge-overshoot.ts";
 import { type Fate, LeaseWorld, type NodeClock, type WorldNode } from "./lease-world.ts";
 import { leasedLimit } from "./leased-limit.ts";
@@ -15,16 +16,16 @@ interface Numbers {
 interface PlayedLimit {
   readonly algorithm: Algorithm;
   readonly perMs: number;
-  /** A second window: so many times as long, and so much of as many times the limit. */
+  /** A second window: this many times as long, with a share of that many times the limit. */
   readonly second: { readonly times: number; readonly share: number } | undefined;
   readonly numbers: Numbers;
 }
 
-/** How calls to the centre fare from now on, in shares of them. */
+/** The fate of calls to the centre from now on, as shares. */
 interface Weather {
   readonly losesRequests: number;
   readonly losesReplies: number;
-  /** Calls that take longer than anybody waits. */
+  /** Calls that take longer than any node waits. */
   readonly straggles: number;
   readonly delayMs: number;
 }
@@ -41,9 +42,9 @@ export type Step =
     }
   | { readonly does: "wait"; readonly ms: number }
   | { readonly does: "pause" | "crash" | "drain"; readonly node: number }
-  /** Asks so often before it notices anything. */
+  /** Sends this many requests before it notices anything. */
   | { readonly does: "resume"; readonly node: number; readonly of: number; readonly times: number }
-  /** Is paused for so long, and then does the same. */
+  /** Is paused for this long, and then does the same. */
   | { readonly does: "sleep"; readonly node: number; readonly of: number; readonly times: number; readonly ms: number }
   | { readonly does: "weather"; readonly weather: Weather }
   | { readonly does: "away" | "back" | "lose" }
@@ -59,7 +60,7 @@ export interface Play {
   readonly steps: readonly Step[];
   /** In the beginning. */
   readonly weather: Weather;
-  /** For what is drawn by lot. */
+  /** The seed for random choices. */
   readonly seed: number;
 }
 
@@ -74,7 +75,7 @@ const numbers: fc.Arbitrary<Numbers> = fc.record({
 
 const monthMs = 30 * 24 * 60 * 60 * 1000;
 
-/** Of a limit that nothing comes back to while it is played, all that was ever admitted is in its count. */
+/** For a limit that does not refill during a play, its count is all admissions. */
 const longLimit: fc.Arbitrary<PlayedLimit> = fc.record({
   algorithm: fc.constant("fixed_window"),
   perMs: fc.constant(monthMs),
@@ -112,7 +113,7 @@ const weather: fc.Arbitrary<Weather> = fc.oneof(
 );
 
 const node = fc.nat(7);
-/** What is asked of: mostly one limit for one subject, so that leases meet. */
+/** The targets: mostly one limit for one subject, so that leases collide. */
 const of = fc.oneof({ weight: 2, arbitrary: fc.constantFrom(0, 2) }, { weight: 1, arbitrary: fc.nat(7) });
 
 const take = fc.record({
@@ -133,7 +134,7 @@ const wait = fc.record({
   ),
 });
 
-function stepOf(faults: boolean): fc.Arbitrary<Step> {
+function arbitraryStep(faults: boolean): fc.Arbitrary<Step> {
   const orderly = [
     { weight: 12, arbitrary: take },
     { weight: 9, arbitrary: wait },
@@ -166,8 +167,8 @@ function stepOf(faults: boolean): fc.Arbitrary<Step> {
   );
 }
 
-/** Plays with every fault there is, or with none. */
-export function playOf({ faults, maxSteps }: { faults: boolean; maxSteps: number }): fc.Arbitrary<Play> {
+/** Plays with every fault, or with none. */
+export function arbitraryPlay({ faults, maxSteps }: { faults: boolean; maxSteps: number }): fc.Arbitrary<Play> {
   return fc.record({
     limits: fc.oneof(
       fc.array(playedLimit, { minLength: 1, maxLength: 2 }),
@@ -176,19 +177,19 @@ export function playOf({ faults, maxSteps }: { faults: boolean; maxSteps: number
     nodes: fc.array(nodeClock, { minLength: 1, maxLength: 4 }),
     leases: fc.record({
       leaseMs: fc.constantFrom(300, 1000, 5000),
-      // Where nothing breaks, nothing ends in hand: it is given back before.
+      // Without faults, no units expire in hand: they are given back earlier.
       staleMs: faults ? fc.constantFrom(0, 500, 10_000, 60_000) : fc.constant(60_000),
       refreshMs: fc.constantFrom(100, 500, 5000),
       coolPerSecond: faults ? fc.constantFrom(0, 5, 1000) : fc.constantFrom(5, 1000),
       maxDenialMs: fc.constantFrom(0, 1000),
     }),
-    steps: fc.array(stepOf(faults), { minLength: 1, maxLength: maxSteps, size: "max" }),
+    steps: fc.array(arbitraryStep(faults), { minLength: 1, maxLength: maxSteps, size: "max" }),
     weather: faults ? weather : fc.constant(calm),
     seed: fc.integer(),
   });
 }
 
-/** The world after a play, and what was wrong on the way. */
+/** The world after a play, and its violations. */
 export interface Played {
   readonly world: LeaseWorld;
   readonly limits: readonly CompiledLimit[];
@@ -196,7 +197,7 @@ export interface Played {
 }
 
 /** Numbers from 0 to 1, the same ones for the same seed. */
-export function lotsOf(seed: number): () => number {
+export function createDraw(seed: number): () => number {
   let state = seed | 0;
   return () => {
     state = (state + 0x6d2b79f5) | 0;
@@ -209,22 +210,22 @@ export function lotsOf(seed: number): () => number {
 function compile({ algorithm, perMs, second }: PlayedLimit, index: number, numbers: Numbers): CompiledLimit {
   const { limit, burst, maxOvershoot } = numbers;
   const isBucket = algorithm !== "fixed_window" && algorithm !== "sliding_window";
-  const windows = [windowOf(limit, perMs, isBucket ? burst : limit)];
+  const windows = [testWindow(limit, perMs, isBucket ? burst : limit)];
   if (second !== undefined) {
     const longer = Math.max(Math.round(limit * second.times * second.share), 1);
-    windows.push(windowOf(longer, perMs * second.times, isBucket ? Math.max(burst, longer) : longer));
+    windows.push(testWindow(longer, perMs * second.times, isBucket ? Math.max(burst, longer) : longer));
   }
   return leasedLimit({ name: `limit-${index}`, algorithm, windows, maxOvershoot });
 }
 
-/** Plays it, and looks at the ledgers after every step and at every interval in the end; `ends` may do more, and find fault. */
+/** Plays it, and checks the ledgers after every step and every interval at the end; `ends` may check more. */
 export async function playLeases(
   { limits: played, nodes, leases, steps, weather, seed }: Play,
   ends?: (world: LeaseWorld) => Promise<readonly string[]>,
 ): Promise<Played> {
-  const draw = lotsOf(seed);
+  const draw = createDraw(seed);
   let current = weather;
-  const fateOf = (): Fate => {
+  const drawFate = (): Fate => {
     const { losesRequests, losesReplies, straggles, delayMs } = current;
     const late = draw() < straggles ? 40_000 * draw() : 0;
     return {
@@ -232,13 +233,13 @@ export async function playLeases(
       replyMs: draw() < losesReplies ? undefined : delayMs * draw(),
     };
   };
-  const world = new LeaseWorld({ leases, fateOf });
+  const world = new LeaseWorld({ leases, fateOf: drawFate });
   for (const clock of nodes) world.addNode(clock);
   const limits = played.map((one, index) => compile(one, index, one.numbers));
   const breaches: string[] = [];
   const nodeAt = (index: number): WorldNode => world.nodes[index % world.nodes.length]!;
-  // One limit, the other, or both, and for whom: two bits and one.
-  const requestOf = (index: number, cost: number): ResolvedLimit[] => {
+  // One limit, the other, or both, and the subject: two bits and one.
+  const createRequest = (index: number, cost: number): ResolvedLimit[] => {
     const subject = subjects[index >> 2]!;
     const chosen = limits.filter((_, place) => limits.length === 1 || (((index & 3) % 3) + 1) & (1 << place));
     return chosen.map((limit) => resolvedLimit(limit, subject, cost));
@@ -248,7 +249,7 @@ export async function playLeases(
       case "take":
         for (let i = 0; i < step.times; i++) {
           for (const one of step.node === undefined ? world.nodes : [nodeAt(step.node)]) {
-            if (!one.isPaused) void one.take(requestOf(step.of, step.cost));
+            if (!one.isPaused) void one.take(createRequest(step.of, step.cost));
           }
           if (step.everyMs > 0) await world.pass(step.everyMs);
         }
@@ -268,12 +269,12 @@ export async function playLeases(
           await world.pass(step.ms);
         }
         woken.resume(() => {
-          for (let i = 0; i < step.times; i++) void woken.take(requestOf(step.of, 1));
+          for (let i = 0; i < step.times; i++) void woken.take(createRequest(step.of, 1));
         });
         break;
       }
       case "drain":
-        // Some stop in the middle of what they do; where nothing breaks they finish it first.
+        // Some stop in the middle of their work; without faults they finish it first.
         if (ends !== undefined) await world.pass(100);
         if (!nodeAt(step.node).isPaused) void nodeAt(step.node).restart();
         break;
@@ -293,10 +294,10 @@ export async function playLeases(
         break;
       }
       case "reset":
-        if (!nodeAt(step.node).isPaused) ignored(nodeAt(step.node).counters.reset(requestOf(step.of, 1)));
+        if (!nodeAt(step.node).isPaused) ignored(nodeAt(step.node).counters.reset(createRequest(step.of, 1)));
         break;
       case "charge":
-        if (!nodeAt(step.node).isPaused) ignored(nodeAt(step.node).counters.charge(requestOf(step.of, step.cost)));
+        if (!nodeAt(step.node).isPaused) ignored(nodeAt(step.node).counters.charge(createRequest(step.of, step.cost)));
         break;
     }
     await world.pass(0);
@@ -316,8 +317,8 @@ function ignored(done: void | Promise<void>): void {
 }
 
 /**
- * Nodes never have more in hand than ledgers say, ledgers never say more than the allowance, and what is in hand is charged; but
- * for what a centre forgot.
+ * Nodes never hold more than ledgers say, ledgers never exceed the allowance, and units in hand are charged; apart from
+ * what a centre lost.
  */
 function* ledgerBreaches(world: LeaseWorld): Generator<string> {
   let known = 0;
@@ -338,9 +339,9 @@ function* ledgerBreaches(world: LeaseWorld): Generator<string> {
   if (inHand > charged) yield `${inHand} in hand, of which ${charged} is charged`;
 }
 
-/** When every node stopped in order, nothing is in anybody's hand, and what was charged is what was admitted. */
+/** When every node stopped in order, no node holds units, and charges equal admissions. */
 export async function drainAll(world: LeaseWorld): Promise<readonly string[]> {
-  // What was set aside for a request that is being decided is given back when that is known.
+  // Units set aside for a pending request are given back when it is decided.
   await world.pass(100);
   for (const one of world.nodes) void one.restart();
   await world.pass(3000);

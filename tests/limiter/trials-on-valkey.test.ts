@@ -1,6 +1,7 @@
 import { redis } from "@sluice/redis";
 import { startServer, type TestServer } from "@sluice/test-servers";
-import { createLimiter, type Limiter, type Policy, type PolicySet, parsePolicies, type Trial } from "sluice";
+import { createLimiter, type Limiter, type Policy, type PolicySet, parsePolicies } from "sluice";
+import type { Trial } from "sluice/internal";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 let server: TestServer;
@@ -17,7 +18,7 @@ afterAll(async () => {
 
 function written(id: string, limit: number, more: object = {}): Policy {
   const limits = [{ by: ["user"], algorithm: "fixed_window", windows: [`${limit}/d`] }];
-  // Time enough to connect on a machine that is busy with other tests: what is not answered is denied here.
+  // Enough time to connect on a busy machine: an unanswered check is denied here.
   const patient = { on_failure: "closed", deadline: "10s" };
   return parsePolicies({ policies: [{ id, limits, ...patient, ...more }], default: "none" }).policies[0]!;
 }
@@ -34,7 +35,7 @@ function onTrial(old: Policy, next: Policy, given: Partial<Trial>): PolicySet {
   };
 }
 
-/** A node, and what its trials hear: version, and whether it denies. */
+/** A node, and the trials it reports: version, and whether it denies. */
 function nodeOn(policies: PolicySet): { readonly limiter: Limiter; readonly told: string[] } {
   const told: string[] = [];
   const limiter = createLimiter({
@@ -47,7 +48,7 @@ function nodeOn(policies: PolicySet): { readonly limiter: Limiter; readonly told
 }
 
 describe("two versions of a policy, with counters on Valkey", () => {
-  it("share them also between nodes that differ in the percent: nobody gets both quotas", async () => {
+  it("share them even between nodes that differ in the percentage: no subject gets both quotas", async () => {
     const [old, next] = [written("shared", 5), written("shared", 3)];
     const behind = nodeOn(onTrial(old, next, { percent: 0 }));
     const ahead = nodeOn(onTrial(old, next, { percent: 100 }));
@@ -60,7 +61,7 @@ describe("two versions of a policy, with counters on Valkey", () => {
     expect(new Set(ahead.told)).toEqual(new Set(["2 false", "2 true"]));
   });
 
-  it("hear of requests that are asked together, one by one, and of no replay", async () => {
+  it("report requests that are checked together, one by one, and no replay", async () => {
     const { limiter, told } = nodeOn(onTrial(written("many", 1), written("many", 1), { percent: 100 }));
     const requests = ["a", "b"].map((user) => ({ dimensions: { user } }));
     await limiter.checkTogether(requests);
@@ -74,7 +75,7 @@ describe("two versions of a policy, with counters on Valkey", () => {
     expect(told).toEqual(["2 false"]);
   });
 
-  it("keep apart what is only looked at", async () => {
+  it("count a shadow version separately", async () => {
     const { limiter, told } = nodeOn(onTrial(written("seen", 4), written("seen", 2), { percent: 100, shadow: true }));
     const decisions = [];
     for (let i = 0; i < 5; i++) decisions.push(await limiter.check({ dimensions: { user: "u" } }));
@@ -83,7 +84,7 @@ describe("two versions of a policy, with counters on Valkey", () => {
     expect(told.filter((one) => one === "1 true")).toHaveLength(1);
   });
 
-  it("hear nothing of what a kill switch decides, nor of what counters cannot be asked for", async () => {
+  it("report no decisions of a kill switch, nor any without counters", async () => {
     const { limiter, told } = nodeOn(onTrial(written("forced", 1), written("forced", 1), { percent: 100 }));
     limiter.force({ mode: "closed", untilMs: Date.now() + 60_000 });
     expect((await limiter.check({ dimensions: { user: "u" } })).allowed).toBe(false);
@@ -94,7 +95,7 @@ describe("two versions of a policy, with counters on Valkey", () => {
     expect(told).toEqual([]);
   });
 
-  it("replace other policies each for its own subjects", async () => {
+  it("each replace other policies for their own subjects", async () => {
     const next = written("vip", 100);
     const set = onTrial(next, { ...next, replaces: ["base"] }, { percent: 50 });
     const { limiter } = nodeOn({ ...set, policies: [...set.policies, { ...written("base", 1), version: 7 }] });

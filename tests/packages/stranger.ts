@@ -48,10 +48,17 @@ export class Stranger {
     return this.#run(node, args, createEnvironment(node));
   }
 
-  /** Runs a command that a package brought along. */
-  runCommand(node: string, command: string, args: readonly string[]): Promise<string> {
+  /** Runs a command that a package brought along, with more in its environment. */
+  runCommand(node: string, command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
     const link = path.join(this.folder, "node_modules/.bin", command);
-    return this.#run(link, args, createEnvironment(node));
+    return this.#run(link, args, { ...createEnvironment(node), ...env });
+  }
+
+  /** The names of all packages that are installed. */
+  listPackages(): readonly string[] {
+    return readdirSync(path.join(this.folder, "node_modules"), { recursive: true, encoding: "utf8" })
+      .filter((file) => /(^|\/node_modules\/)(@[^/]+\/)?[^/@]+\/package\.json$/.test(file))
+      .map((file) => path.dirname(file));
   }
 
   /** Another project with the same files. */
@@ -80,7 +87,7 @@ export class Stranger {
   }
 
   /** Where copies of a package lie, from the project's folder. */
-  copiesOf(name: string): readonly string[] {
+  findCopies(name: string): readonly string[] {
     return readdirSync(path.join(this.folder, "node_modules"), { recursive: true, encoding: "utf8" })
       .filter((file) => `/${file}`.endsWith(`/${name}/package.json`))
       .map((file) => path.dirname(file));

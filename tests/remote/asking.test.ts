@@ -30,13 +30,13 @@ afterAll(async () => {
   await files?.close();
 });
 
-/** Nobody else's counters. */
+/** A user with unused counters. */
 function newUser(): string {
   subjects += 1;
   return `u${subjects}`;
 }
 
-/** Also on a busy machine a check is answered within this. */
+/** Even on a busy machine a check is answered within this time. */
 const patientMs = 15_000;
 
 describe.each(["grpc", "http"] as const)("a remote limiter over %s", (protocol) => {
@@ -107,7 +107,7 @@ describe.each(["grpc", "http"] as const)("a remote limiter over %s", (protocol) 
     await expect(remote.charge({ ...request, cost: 0 })).rejects.toMatchObject({ code: "invalid_request" });
   });
 
-  it("says what the caller got wrong, with its code", async () => {
+  it("reports a mistake of the caller, with its code", async () => {
     const remote = client();
     await expect(remote.check({ policies: ["nowhere"] })).rejects.toMatchObject({ code: "policy_not_found" });
     await expect(remote.reset({ dimensions: {} })).rejects.toMatchObject({ code: "permission_denied" });
@@ -118,7 +118,7 @@ describe.each(["grpc", "http"] as const)("a remote limiter over %s", (protocol) 
     });
   });
 
-  it("says who it is by its token, and resets where that may", async () => {
+  it("sends its token, and resets if that is permitted", async () => {
     const request = { dimensions: { user: newUser(), kind: "small" } };
     const operator = client({ token: "operator-token" }, guarded);
     const asker = client({ token: "check-token" }, guarded);
@@ -142,7 +142,7 @@ describe.each(["grpc", "http"] as const)("a remote limiter over %s", (protocol) 
     expect(await operator.peek(request)).toMatchObject({ remaining: 5 });
   });
 
-  it("has an id remembered as long as is asked for", async () => {
+  it("has an id remembered for as long as requested", async () => {
     const remote = client();
     const request = { dimensions: { user: newUser(), kind: "small" }, id: newUser(), idTtlMs: 1.5 };
     expect(await remote.check(request)).toMatchObject({ remaining: 4, replayed: false });
@@ -150,15 +150,18 @@ describe.each(["grpc", "http"] as const)("a remote limiter over %s", (protocol) 
     await expect.poll(isNew, { timeout: patientMs, interval: 5 }).toBe(true);
   });
 
-  it.each([undefined, "secret-token"])("is refused, and not answered otherwise, with the token %s", async (token) => {
-    const remote = client({ token }, guarded);
-    const asked = [remote.check({}), remote.check({}), remote.charge({ cost: 1 }), remote.give("r1")];
-    for (const result of await Promise.allSettled(asked)) {
-      const { reason } = result as PromiseRejectedResult;
-      expect(reason).toMatchObject({ code: "unauthenticated" });
-      expect(`${reason.stack} ${JSON.stringify(reason)}`).not.toContain("secret-token");
-    }
-  });
+  it.each([undefined, "secret-token"])(
+    "is refused, and not answered by whenUnavailable, with the token %s",
+    async (token) => {
+      const remote = client({ token }, guarded);
+      const asked = [remote.check({}), remote.check({}), remote.charge({ cost: 1 }), remote.give("r1")];
+      for (const result of await Promise.allSettled(asked)) {
+        const { reason } = result as PromiseRejectedResult;
+        expect(reason).toMatchObject({ code: "unauthenticated" });
+        expect(`${reason.stack} ${JSON.stringify(reason)}`).not.toContain("secret-token");
+      }
+    },
+  );
 
   it("lets a process end that closes it, and one that does not", async () => {
     const program = (end: string): string => `
@@ -175,7 +178,7 @@ describe.each(["grpc", "http"] as const)("a remote limiter over %s", (protocol) 
   });
 });
 
-it("addresses of both protocols stand side by side", async () => {
+it("addresses of both protocols can be combined", async () => {
   const limiter = connect([server.grpc, server.http], { deadlineMs: patientMs, whenUnavailable: "closed" });
   open.push(limiter);
   const request = { dimensions: { user: newUser(), kind: "api" } };
@@ -190,7 +193,7 @@ it("addresses of both protocols stand side by side", async () => {
     .toBe(2);
 });
 
-/** What does not depend on the moment. */
+/** The fields that do not depend on the time. */
 function withoutTimes({ limits, shadow, ...decision }: Decision): object {
   const timeless = (one: object): object => ({ ...one, ...noTimes });
   return {

@@ -6,14 +6,17 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createTestFiles, type TestFiles } from "./remote-policies.ts";
 import { type SluiceProcess, startSluice } from "./sluice-process.ts";
 
-/** Also on a busy machine a check is answered within this. */
+/** Even on a busy machine a check is answered within this time. */
 const patientMs = 15_000;
 
-/** What a remote limiter promises when servers and networks fail. A file for each protocol, because they take a while. */
+/**
+ * The promises of a remote limiter when servers and networks fail. One file for each protocol, because they take a
+ * while.
+ */
 export function describeFailing(protocol: "grpc" | "http"): void {
   let files: TestFiles;
   let valkey: TestServer;
-  /** Stays, and tells what was charged in the end. */
+  /** Survives, and reports the charges in the end. */
   let witness: SluiceProcess;
   const running: { close(): Promise<unknown> }[] = [];
   let subjects = 0;
@@ -38,20 +41,20 @@ export function describeFailing(protocol: "grpc" | "http"): void {
     return startSluice("--config", files.policies, "--redis", valkey.url, ...args);
   }
 
-  /** Goes with the test. */
+  /** Removed with the test. */
   function kept<T extends { close(): Promise<unknown> }>(one: T): T {
     running.unshift(one);
     return one;
   }
 
-  /** Which user's counter is at stake: what is charged is all that it has used. */
+  /** The user whose counter is at stake: its usage is all charges. */
   function newRequest(): CheckRequest {
     subjects += 1;
     return { dimensions: { user: `${protocol}-${subjects}`, kind: "api" }, policies: ["total"] };
   }
 
-  /** Once a test: previews of counters elsewhere are answered from memory for a moment. */
-  async function usedOf(request: CheckRequest): Promise<number> {
+  /** Once per test: previews of remote counters are cached for a moment. */
+  async function readUsed(request: CheckRequest): Promise<number> {
     const limiter = connect(witness[protocol], { deadlineMs: patientMs, whenUnavailable: "closed" });
     try {
       const { used, degraded } = await limiter.peek(request);
@@ -62,7 +65,7 @@ export function describeFailing(protocol: "grpc" | "http"): void {
     }
   }
 
-  /** Asks all the time, some at once, until it is told to stop, or there are more decisions than anybody looks at. */
+  /** Sends checks continuously, some at once, until it is stopped, or there are enough decisions. */
   function traffic(limiter: RemoteLimiter, request: CheckRequest, width = 8): { stop(): Promise<readonly Decision[]> } {
     const decisions: Decision[] = [];
     let stopped = false;
@@ -99,8 +102,8 @@ export function describeFailing(protocol: "grpc" | "http"): void {
     return { servers, limiter, first: servers[0]!, second: servers[1]! };
   }
 
-  it("a server that is drained takes no check with it, and each is charged once", { timeout: 60_000 }, async () => {
-    // HTTP has no way to tell which requests on a connection it closes were read: it announces that first.
+  it("a server that is drained loses no check, and each is charged once", { timeout: 60_000 }, async () => {
+    // HTTP cannot show which requests on a closed connection were read: the server announces the end first.
     const { limiter, first } = await setUp({}, ...(protocol === "http" ? ["--drain", "1s"] : []));
     const request = newRequest();
     const asking = traffic(limiter, request);
@@ -111,10 +114,12 @@ export function describeFailing(protocol: "grpc" | "http"): void {
     await untilSent(limiter, 1, 100);
     const decisions = await asking.stop();
     expect(decisions.filter(({ allowed, degraded }) => !allowed || degraded !== undefined)).toEqual([]);
-    expect(await usedOf(request)).toBe(decisions.length);
+    expect(await readUsed(request)).toBe(decisions.length);
   });
 
-  it("a server that is killed loses what it had, and nothing is charged twice", { timeout: 60_000 }, async () => {
+  it("a server that is killed loses its checks in flight, and nothing is charged twice", {
+    timeout: 60_000,
+  }, async () => {
     const { limiter, first } = await setUp();
     const request = newRequest();
     const asking = traffic(limiter, request);
@@ -125,8 +130,8 @@ export function describeFailing(protocol: "grpc" | "http"): void {
     await untilSent(limiter, 1, 100);
     const decisions = await asking.stop();
     const degraded = decisions.filter((one) => one.degraded !== undefined);
-    const used = await usedOf(request);
-    // What was lost may have been charged or not; everything else was, once.
+    const used = await readUsed(request);
+    // Lost checks may have been charged or not; all others were, once.
     expect(used).toBeGreaterThanOrEqual(decisions.length - degraded.length);
     expect(used).toBeLessThanOrEqual(decisions.length);
     expect(degraded.every(({ allowed, degraded: why }) => allowed && why === "storage_unavailable")).toBe(true);
@@ -134,7 +139,7 @@ export function describeFailing(protocol: "grpc" | "http"): void {
     await expect.poll(states, { timeout: patientMs, interval: 5 }).toEqual(["aside", "ready"]);
   });
 
-  it("a server that stands still keeps nobody, and is asked again when it goes on", { timeout: 60_000 }, async () => {
+  it("a stalled server delays no check, and is used again when it continues", { timeout: 60_000 }, async () => {
     const { limiter, first } = await setUp({ deadlineMs: 250 });
     const request = newRequest();
     const asking = traffic(limiter, request);
@@ -150,7 +155,7 @@ export function describeFailing(protocol: "grpc" | "http"): void {
     await untilSent(limiter, 0, 50);
     const decisions = await asking.stop();
     const inTime = decisions.filter((one) => one.degraded === undefined).length;
-    const used = await usedOf(request);
+    const used = await readUsed(request);
     expect(used).toBeGreaterThanOrEqual(inTime);
     expect(used).toBeLessThanOrEqual(decisions.length);
   });
@@ -170,7 +175,7 @@ export function describeFailing(protocol: "grpc" | "http"): void {
     }
     const decisions = await asking.stop();
     expect(decisions.filter(({ degraded }) => degraded !== undefined)).toEqual([]);
-    expect(await usedOf(request)).toBe(decisions.length);
+    expect(await readUsed(request)).toBe(decisions.length);
   });
 
   describe("through a network that fails", () => {
@@ -182,7 +187,7 @@ export function describeFailing(protocol: "grpc" | "http"): void {
       return { limiter, proxy };
     }
 
-    it("a lost answer is not asked for again, so it is charged once", async () => {
+    it("a check whose answer is lost is not repeated, so it is charged once", async () => {
       const { limiter, proxy } = await behindProxy();
       const request = newRequest();
       await limiter.check(request);
@@ -191,7 +196,7 @@ export function describeFailing(protocol: "grpc" | "http"): void {
       expect(await limiter.check(request)).toMatchObject({ degraded: undefined, used: 3 });
     });
 
-    it("a lost answer is asked for again by its id, and charged once", async () => {
+    it("a check with an id is repeated if its answer is lost, and charged once", async () => {
       const { limiter, proxy } = await behindProxy();
       const request = newRequest();
       await limiter.check(request);
@@ -201,7 +206,7 @@ export function describeFailing(protocol: "grpc" | "http"): void {
       expect(await limiter.check(request)).toMatchObject({ used: 3 });
     });
 
-    it("connections that are cut are made anew", async () => {
+    it("cut connections are replaced", async () => {
       const { limiter, proxy } = await behindProxy();
       const request = newRequest();
       for (let cut = 0; cut < 3; cut++) {
@@ -211,7 +216,7 @@ export function describeFailing(protocol: "grpc" | "http"): void {
       }
     });
 
-    it("an answer that takes too long is answered by whenUnavailable, and the next in time is right", async () => {
+    it("a late answer is replaced by whenUnavailable, and the next one in time is right", async () => {
       const { limiter, proxy } = await behindProxy({ deadlineMs: 150, whenUnavailable: "closed" });
       const request = newRequest();
       const inTime = async (): Promise<boolean> => (await limiter.check(request)).degraded === undefined;
@@ -226,7 +231,7 @@ export function describeFailing(protocol: "grpc" | "http"): void {
       await expect.poll(inTime, { timeout: patientMs }).toBe(true);
     });
 
-    it("a black hole opens the breaker, which then costs no waiting, and closes when it is gone", async () => {
+    it("a black hole opens the breaker, which avoids waiting, and closes when it is gone", async () => {
       const { limiter, proxy } = await behindProxy({ deadlineMs: 100 });
       const request = newRequest();
       const inTime = async (): Promise<boolean> => (await limiter.check(request)).degraded === undefined;
@@ -245,7 +250,7 @@ export function describeFailing(protocol: "grpc" | "http"): void {
       await expect.poll(inTime, { timeout: patientMs }).toBe(true);
     });
 
-    it("nobody listens there: answered at once, and right as soon as somebody does", async () => {
+    it("without a server checks are answered at once, and are right as soon as there is one", async () => {
       const { limiter, proxy } = await behindProxy();
       proxy.refuse();
       const request = newRequest();

@@ -21,12 +21,12 @@ import { repositoryRoot } from "../repository/source-tree.ts";
 import { createTestFiles, type TestFiles } from "./remote-policies.ts";
 import { type SluiceProcess, startSluice } from "./sluice-process.ts";
 
-/** Also on a busy machine a check is answered within this. */
+/** Even on a busy machine a check is answered within this time. */
 const patientMs = 15_000;
 
 const policies = {
   policies: [
-    // Comes back all at once, once a month, so what is used is all that was ever charged.
+    // Refills all at once, once a month, so its usage is all charges.
     {
       id: "total",
       match: { kind: "total" },
@@ -42,7 +42,7 @@ const policies = {
   ],
   default: "none",
 };
-/** Of each policy: one in a hundred of the million, a quarter of the four thousand. */
+/** The allowance of each policy: one in a hundred of the million, a quarter of the four thousand. */
 const allowances = { total: 10_000, few: 1_000 };
 
 type Counters = "memory" | "valkey";
@@ -50,7 +50,7 @@ type Counters = "memory" | "valkey";
 let files: TestFiles;
 let config: string;
 let valkey: TestServer;
-/** By where their counters are. */
+/** By the place of their counters. */
 let lasting: Record<Counters, readonly SluiceProcess[]>;
 const running: { close(): Promise<unknown> }[] = [];
 let subjects = 0;
@@ -74,7 +74,7 @@ afterAll(async () => {
   await files?.close();
 });
 
-/** What is returned is credited to callers with a token alone. */
+/** Units are credited only to callers with a token. */
 const token = "check-token";
 
 /** Leaves leases to its clients. */
@@ -83,13 +83,13 @@ function start(counters: Counters, ...more: readonly string[]): Promise<SluicePr
   return startSluice("--config", config, "--tokens", files.tokens, ...redis, ...more);
 }
 
-/** Goes with the test. */
+/** Removed with the test. */
 function kept<T extends { close(): Promise<unknown> }>(one: T): T {
   running.unshift(one);
   return one;
 }
 
-/** Nobody else's counters. */
+/** A subject with unused counters. */
 function newRequest(kind: string): CheckRequest {
   subjects += 1;
   return { dimensions: { user: `u${subjects}`, kind } };
@@ -102,13 +102,13 @@ function client(servers: SluiceProcess | readonly SluiceProcess[], protocol: Pro
   return kept(connect(addresses, { deadlineMs: patientMs, whenUnavailable: "closed", token, ...options }));
 }
 
-/** A check that was allowed: when it was asked and when answered, so that it was decided in between. */
+/** An allowed check: when it was sent and answered, so that it was decided in between. */
 interface Admitted {
   readonly askedMs: number;
   readonly answeredMs: number;
 }
 
-/** Asks so often, some at once, and gives the event loop its turn. */
+/** Sends this many checks, some at once, and yields to the event loop. */
 async function hammer(limiter: RemoteLimiter, request: CheckRequest, times: number, width = 32): Promise<Admitted[]> {
   const admitted: Admitted[] = [];
   let left = times;
@@ -126,16 +126,16 @@ async function hammer(limiter: RemoteLimiter, request: CheckRequest, times: numb
   return admitted;
 }
 
-/** What is charged, by the server's own account. */
-async function usedOf(server: SluiceProcess, request: CheckRequest): Promise<number> {
+/** The charges, by the server's account. */
+async function readUsed(server: SluiceProcess, request: CheckRequest): Promise<number> {
   const witness = client(server, "http", { leases: false });
   const { used, degraded } = await witness.peek(request);
   if (degraded !== undefined) throw new Error("the witness was not answered");
   return used!;
 }
 
-/** What is granted and unspent, by the counters' account. */
-async function unspentOf(server: SluiceProcess, request: CheckRequest): Promise<number> {
+/** Granted and unspent units, by the counters' account. */
+async function readUnspent(server: SluiceProcess, request: CheckRequest): Promise<number> {
   const response = await fetch(`${server.http}/v1/lease`, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
@@ -147,7 +147,7 @@ async function unspentOf(server: SluiceProcess, request: CheckRequest): Promise<
 
 describe.each(["memory", "valkey"] as const)("a remote limiter that leases, with counters in %s", (counters) => {
   it.each(["grpc", "http"] as const)(
-    "decides most checks of a busy subject here, and gives back what is left (%s)",
+    "decides most checks of a busy subject locally, and gives back the rest (%s)",
     { timeout: 120_000 },
     async (protocol) => {
       const server = lasting[counters][0]!;
@@ -158,26 +158,26 @@ describe.each(["memory", "valkey"] as const)("a remote limiter that leases, with
       const { decided, calls } = limiter.stats.leases;
       expect(decided).toBeGreaterThan(10_000);
       expect(calls).toBeLessThan(2_000);
-      // What is decided there and what is granted is charged. A call may be under way, and previews are kept for a moment.
+      // Remote decisions and grants are charged. A call may be in flight, and previews are cached for a moment.
       const uncharged = async (): Promise<number> => {
         const { granted, returned } = limiter.stats.leases;
-        return 20_000 - decided + granted - returned - (await usedOf(server, request));
+        return 20_000 - decided + granted - returned - (await readUsed(server, request));
       };
       await expect.poll(uncharged, { timeout: patientMs, interval: 60 }).toBe(0);
-      expect(await unspentOf(server, request)).toBeLessThanOrEqual(allowances.total);
+      expect(await readUnspent(server, request)).toBeLessThanOrEqual(allowances.total);
       await limiter.close();
       const { granted } = limiter.stats.leases;
       expect(limiter.stats.leases).toMatchObject({ held: 0, units: 0, lost: 0, returned: granted - decided });
-      await expect.poll(() => usedOf(server, request), { timeout: patientMs, interval: 60 }).toBe(20_000);
-      expect(await unspentOf(server, request)).toBe(0);
-      // So the next one can have as much as the first.
+      await expect.poll(() => readUsed(server, request), { timeout: patientMs, interval: 60 }).toBe(20_000);
+      expect(await readUnspent(server, request)).toBe(0);
+      // So the next one can get as much as the first.
       const next = client(server, protocol);
       await hammer(next, request, 5_000);
       expect(next.stats.leases.decided).toBeGreaterThan(1_000);
     },
   );
 
-  it("never admits more than the limit and its allowance, in no interval", { timeout: 120_000 }, async () => {
+  it("never admits more than the limit and its allowance, in any interval", { timeout: 120_000 }, async () => {
     const servers = lasting[counters];
     const request = newRequest("few");
     const clients = [client(servers, "grpc"), client(servers, "http"), client(servers, "grpc")];
@@ -190,7 +190,7 @@ describe.each(["memory", "valkey"] as const)("a remote limiter that leases, with
     const end = Math.ceil((performance.now() - startMs) / stepMs);
     let worst = Number.NEGATIVE_INFINITY;
     for (let from = 0; from < end; from++) {
-      // By the step in which they were answered: all of those that were asked since.
+      // By the step in which they were answered: all of those sent since.
       const answered = new Array<number>(end + 1).fill(0);
       for (const { askedMs, answeredMs } of admitted) {
         if (askedMs - startMs >= from * stepMs) answered[Math.ceil((answeredMs - startMs) / stepMs)]! += 1;
@@ -204,7 +204,7 @@ describe.each(["memory", "valkey"] as const)("a remote limiter that leases, with
     expect(worst).toBeLessThanOrEqual(allowances.few);
   });
 
-  it("goes on while its server is gone, until the stale budget is over", { timeout: 120_000 }, async () => {
+  it("continues while its server is gone, until the stale budget is over", { timeout: 120_000 }, async () => {
     const server = kept(await start(counters, "--lease-time", "5s", "--lease-stale", "2s"));
     const request = newRequest("total");
     const limiter = client(server, "grpc");
@@ -217,7 +217,7 @@ describe.each(["memory", "valkey"] as const)("a remote limiter that leases, with
     const { decided, units } = limiter.stats.leases;
     expect(await limiter.check(request)).toMatchObject({ allowed: true, policy: "total", degraded: undefined });
     expect(limiter.stats.leases.decided).toBe(decided + 1);
-    // So few that it is time that ends it.
+    // So few that time ends it.
     const degraded = async (): Promise<string | undefined> => (await limiter.check(request)).degraded;
     await expect.poll(degraded, { timeout: patientMs, interval: 100 }).toBe("storage_unavailable");
     expect(limiter.stats.leases.decided - decided).toBeLessThan(units);
@@ -226,16 +226,16 @@ describe.each(["memory", "valkey"] as const)("a remote limiter that leases, with
 });
 
 describe("a remote limiter does not lease", () => {
-  it.each(["grpc", "http"] as const)("what is counted exactly (%s)", async (protocol) => {
+  it.each(["grpc", "http"] as const)("limits that are counted exactly (%s)", async (protocol) => {
     const server = lasting.memory[0]!;
     const request = newRequest("exact");
     const limiter = client(server, protocol);
     expect(await hammer(limiter, request, 2_000)).toHaveLength(2_000);
     expect(limiter.stats.leases).toMatchObject({ held: 0, decided: 0, calls: 1, refused: 1 });
-    expect(await usedOf(server, request)).toBe(2_000);
+    expect(await readUsed(server, request)).toBe(2_000);
   });
 
-  it("where it is told not to, or its server is", { timeout: 120_000 }, async () => {
+  it("if it is configured not to, or its server is", { timeout: 120_000 }, async () => {
     const without = kept(await start("memory", "--leases", "off"));
     const request = newRequest("total");
     const idle = client(lasting.memory, "grpc", { leases: false });
@@ -249,7 +249,7 @@ describe("a remote limiter does not lease", () => {
   it.each([
     ["grpc", startOldGrpc],
     ["http", startOldHttp],
-  ])("from a server that is too old to know of leases, and asks it all the same (%s)", async (_, startOld) => {
+  ])("from a server that is too old for leases, and still sends it checks (%s)", async (_, startOld) => {
     const { address } = kept(await startOld());
     const limiter = kept(connect(address, { deadlineMs: patientMs, whenUnavailable: "closed" }));
     expect(await hammer(limiter, newRequest("total"), 2_000)).toHaveLength(2_000);
@@ -262,12 +262,12 @@ describe("a remote limiter does not lease", () => {
     [{ leases: { perSecond: 0 } }, "leases.perSecond"],
     [{ leases: { max: 1.5 } }, "leases.max"],
     [{ leases: { staleMs: -1 } }, "leases.staleMs"],
-  ])("by options that make no sense: %j", (options, name) => {
+  ])("with invalid options: %j", (options, name) => {
     expect(() => connect("grpc://127.0.0.1:9", options as ConnectOptions)).toThrow(name);
   });
 });
 
-it("a process that leases and does not close ends by itself", { timeout: 120_000 }, async () => {
+it("a process that leases and does not close can end", { timeout: 120_000 }, async () => {
   const server = lasting.memory[0]!;
   const program = `
     import { connect } from "@sluice/client";
@@ -284,7 +284,7 @@ interface OldServer {
   close(): Promise<void>;
 }
 
-/** Allows everything, and has no other method than those that there were before leases. */
+/** Allows everything, and has only the methods from before leases. */
 async function startOldGrpc(): Promise<OldServer> {
   const server = new Server();
   const { checkStream } = grpcService(RateLimiterDefinition);

@@ -60,7 +60,7 @@ describe.each(Object.keys(apps))("%s with a remote limiter", (framework) => {
       const user = `m${users}`;
       const app = await apps[framework]!(limiter, {
         dimensions: { user: () => user, kind: () => "small" },
-        // What is still to be given back when a test ends.
+        // Give-backs that are pending when a test ends.
         onError: () => undefined,
         ...options,
       });
@@ -70,7 +70,7 @@ describe.each(Object.keys(apps))("%s with a remote limiter", (framework) => {
       return { url: app.url, limiter, remaining };
     }
 
-    it("lets requests in until the limit is reached, and tells how it stands", async () => {
+    it("admits requests until the limit is reached, and reports its state", async () => {
       const { url } = await setUp();
       const answers = [];
       for (let i = 0; i < 6; i++) answers.push(await ask(`${url}/hello`));
@@ -84,7 +84,7 @@ describe.each(Object.keys(apps))("%s with a remote limiter", (framework) => {
       expect(Number(answers[5]!.headers["retry-after"])).toBeGreaterThan(0);
     });
 
-    it("charges what an answer turned out to cost, and gives back what did not count", async () => {
+    it("charges the actual cost of an answer, and gives back what did not count", async () => {
       const { url, remaining } = await setUp({
         charge: (_request: unknown, { status }: { status: number }) => (status === 200 ? 2 : undefined),
         giveBack: (_request: unknown, { status }: { status: number }) => status >= 500,
@@ -95,12 +95,12 @@ describe.each(Object.keys(apps))("%s with a remote limiter", (framework) => {
       await expect.poll(remaining, soon).toBe(2);
     });
 
-    it("answers what a client got wrong as a bad request", async () => {
+    it("answers a client's mistake as a bad request", async () => {
       const { url } = await setUp({ dimensions: { user: () => "x".repeat(5_000) } });
       expect(await ask(`${url}/hello`)).toMatchObject({ status: 400 });
     });
 
-    it("goes on by whenUnavailable when the server dies in the middle of traffic", async () => {
+    it("continues with whenUnavailable when the server dies in the middle of traffic", async () => {
       const dying = await startSluice("--config", files.policies);
       running.push(dying);
       const errors: unknown[] = [];

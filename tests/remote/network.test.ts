@@ -51,21 +51,21 @@ describe.each(["grpc", "http"] as const)("a remote limiter over %s", (protocol) 
     }
   }
 
-  it("speaks TLS with whom its authorities vouch for", async () => {
+  it("speaks TLS with servers that its authorities vouch for", async () => {
     const { ca } = pem;
     expect(secure[protocol]).toMatch(/^(grpc|http)s:/);
     expect(await ask(secure[protocol], { tls: { ca } })).toBe("allowed");
     expect(await ask(secure[protocol], { tls: { ca: Buffer.from(ca) } })).toBe("allowed");
   });
 
-  it("does not with anybody else, nor with one of another name", async () => {
+  it("refuses any other server, and one of another name", async () => {
     expect(await ask(secure[protocol], {})).toMatch(/storage_unavailable: .*(certificate|SELF_SIGNED|UNABLE_TO)/i);
     const elsewhere = { ca: pem.ca, serverName: "elsewhere.internal" };
     expect(await ask(secure[protocol], { tls: elsewhere })).toMatch(/storage_unavailable: .*(altnames|ALTNAME)/i);
     expect(await ask(secure[protocol], { tls: { ...elsewhere, serverName: "localhost" } })).toBe("allowed");
   });
 
-  it("shows who it is, where servers want to know", async () => {
+  it("presents its certificate if servers require one", async () => {
     const { ca, clientCert: cert, clientKey: key } = pem;
     expect(await ask(mutual[protocol], { tls: { ca, cert, key } })).toBe("allowed");
     expect(await ask(mutual[protocol], { tls: { ca } })).toMatch(/^storage_unavailable/);

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readSourceTree, repositoryRoot } from "../repository/source-tree.ts";
 import { type SluiceProcess, startSluice } from "./sluice-process.ts";
 
-/** The server of this test instead of the page's, and the time that a busy machine may take. */
+/** The server of this test instead of the page's, and longer timeouts for a busy machine. */
 function withOwnServer(code: string, address: string): string {
   return code
     .replace('connect("grpc://127.0.0.1:8081")', 'connect("grpc://127.0.0.1:8081", {})')
@@ -21,7 +21,7 @@ describe.each([
 ])("the examples in $file", ({ file, least }) => {
   const page = readSourceTree().get(file) ?? "";
   const policies = /^```yaml\n([\s\S]*?)^```$/m.exec(page)?.[1] ?? "";
-  /** Every TypeScript block; a text block right after one holds what it prints. */
+  /** Every TypeScript block; a text block right after one holds its output. */
   const examples = [...page.matchAll(/^```ts\n([\s\S]*?)^```\n+```text\n([\s\S]*?)^```$/gm)];
   let folder: string;
   let server: SluiceProcess;
@@ -38,16 +38,16 @@ describe.each([
     await rm(folder, { recursive: true, force: true });
   });
 
-  it("are found, and none is without what it prints", () => {
+  it("are found, each with its output", () => {
     expect(examples.length).toBe(page.match(/^```ts$/gm)?.length);
     expect(examples.length).toBeGreaterThanOrEqual(least);
   });
 
   for (const { 1: code = "", 2: output = "", index } of examples) {
     const line = page.slice(0, index).split("\n").length;
-    it(`run, each by itself, and print what the page says: the one in line ${line}`, async () => {
+    it(`run, each in its own process, and print what the page says: the one in line ${line}`, async () => {
       const args = ["-C", "source", "--input-type=module-typescript", "-e", withOwnServer(code, server.grpc)];
-      // Without an environment nothing asks for colours.
+      // Without an environment variable there are no colours.
       const options = { cwd: repositoryRoot, env: {}, timeout: 30_000 };
       const { stdout } = await promisify(execFile)(process.execPath, args, options);
       expect(stdout).toBe(output);

@@ -3,11 +3,11 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
-/** Files for servers under test, in a folder that goes when it is closed. */
+/** Files for servers under test, in a folder that is removed on close. */
 export interface TestFiles {
   /** Policies: `api` counts users, `window` one of each kind, `twice` two limits, `shadow` in shadow mode. */
   readonly policies: string;
-  /** Tokens: `check-token` may ask, `operator-token` also reset. */
+  /** Tokens: `check-token` may check, `operator-token` may also reset. */
   readonly tokens: string;
   readonly folder: string;
   close(): Promise<void>;
@@ -18,7 +18,7 @@ export const apiLimit = 1_000_000;
 export const policySet = {
   policies: [
     { id: "api", match: { kind: "api" }, limits: [{ by: ["user"], windows: [`${apiLimit}/h`] }], on_failure: "open" },
-    // Does not come back, so what is used is all that was ever charged.
+    // Does not refill, so its usage is all charges.
     {
       id: "total",
       match: { kind: "api" },

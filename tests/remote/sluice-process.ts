@@ -4,9 +4,9 @@ import path from "node:path";
 import { createInterface } from "node:readline";
 import { repositoryRoot } from "../repository/source-tree.ts";
 
-const main = path.join(repositoryRoot, "packages", "server", "src", "main.ts");
+const main = path.join(repositoryRoot, "packages", "cli", "src", "main.ts");
 
-/** A server of Sluice in a process of its own. */
+/** A Sluice server in a separate process. */
 export interface SluiceProcess {
   readonly http: string;
   readonly grpc: string;
@@ -15,14 +15,14 @@ export interface SluiceProcess {
   readonly child: ChildProcess;
   /** How it ended: its exit code, or the signal. */
   readonly exited: Promise<number | NodeJS.Signals | null>;
-  /** Ends it without asking. */
+  /** Kills it. */
   close(): Promise<void>;
 }
 
-/** Starts a server with these arguments, on free ports unless they say otherwise, and waits until it listens. */
+/** Starts a server with these arguments, on free ports by default, and waits until it listens. */
 export async function startSluice(...args: readonly string[]): Promise<SluiceProcess> {
   const ports = ["--port", "0", "--grpc-port", "0"].filter((_, i, all) => !args.includes(all[i - (i % 2)]!));
-  // Also on a busy machine counters answer within these deadlines, so that only the client's are at stake.
+  // Even on a busy machine counters answer within these deadlines, so that only the client's matter.
   const usual = ["serve", "--log-format", "json", "--max-checks-per-second", "0", "--deadline", "5s"];
   const child = spawn(process.execPath, ["-C", "source", main, ...usual, ...ports, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
@@ -45,8 +45,8 @@ export async function startSluice(...args: readonly string[]): Promise<SluicePro
   return {
     http,
     grpc,
-    httpPort: portOf(http),
-    grpcPort: portOf(grpc),
+    httpPort: findPort(http),
+    grpcPort: findPort(grpc),
     child,
     exited,
     async close() {
@@ -57,6 +57,6 @@ export async function startSluice(...args: readonly string[]): Promise<SluicePro
   };
 }
 
-function portOf(url: string): number {
+function findPort(url: string): number {
   return Number(/:(\d+)$/.exec(url)?.[1]);
 }

@@ -3,7 +3,7 @@ import { findClockReads, findEnvironmentReads } from "./ambient-access.ts";
 import { readSourceTree } from "./source-tree.ts";
 
 describe("the machine's clock", () => {
-  it("is read in core by clock.ts alone", () => {
+  it("is read in core only by clock.ts", () => {
     expect(findClockReads(readSourceTree())).toEqual([]);
   });
 
@@ -19,7 +19,7 @@ describe("the machine's clock", () => {
     "const t = globalThis.Date.now();",
     'import { performance } from "node:perf_hooks";',
     "const clocks = { performance };",
-  ])("is seen to be read by %s", (text) => {
+  ])("is detected in %s", (text) => {
     expect(findClockReads(new Map([["packages/core/src/a.ts", text]]))).not.toEqual([]);
   });
 
@@ -54,18 +54,18 @@ describe("the environment", () => {
     "const port = globalThis.process.env.PORT;",
     "const { env } = process;",
     'import { env } from "node:process";',
-  ])("is seen to be read by %s", (text) => {
+  ])("is detected in %s", (text) => {
     expect(findEnvironmentReads(new Map([["packages/server/src/settings.ts", text]]))).toHaveLength(1);
   });
 
-  it("is not read by who is handed it", () => {
+  it("is not read by code that receives it", () => {
     const text = "export const parse = (env: Record<string, string>): string | undefined => env.PORT;";
     expect(findEnvironmentReads(new Map([["packages/server/src/settings.ts", text]]))).toEqual([]);
   });
 
   it("may be read by main.ts and by tests", () => {
     const text = "const port = process.env.PORT;";
-    const files = ["packages/server/src/main.ts", "packages/server/src/a.test.ts"];
+    const files = ["packages/cli/src/main.ts", "packages/server/src/a.test.ts"];
     expect(findEnvironmentReads(new Map(files.map((file) => [file, text])))).toEqual([]);
   });
 });

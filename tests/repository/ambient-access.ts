@@ -2,14 +2,14 @@ import { isNode, lineOf, parseModule, type SyntaxNode, walk } from "./module-syn
 import { isTest, isTypeScript, type SourceTree } from "./source-tree.ts";
 
 const clockFile = "packages/core/src/clock.ts";
-const mainFile = "packages/server/src/main.ts";
+const mainFile = "packages/cli/src/main.ts";
 
-/** Places in core, other than clock.ts, that ask the machine what time it is. */
+/** Places in core, other than clock.ts, that read the time. */
 export function findClockReads(tree: SourceTree): readonly string[] {
   return findAccess(tree, (file) => file.startsWith("packages/core/src/") && file !== clockFile, readsClock);
 }
 
-/** Places in packages, other than the server's main.ts, that read the environment. */
+/** Places in packages, other than the main.ts of the command line, that read the environment. */
 export function findEnvironmentReads(tree: SourceTree): readonly string[] {
   return findAccess(tree, (file) => /^packages\/[^/]+\/src\//.test(file) && file !== mainFile, readsEnvironment);
 }
@@ -32,8 +32,8 @@ function findAccess(
 }
 
 /**
- * `Date` may be given a moment to format (`new Date(ms)`), asked to parse one, or named as a type. Every other use of it
- * could read the clock, and `performance` and `process.hrtime` are for nothing else.
+ * `Date` may format a given time (`new Date(ms)`), parse one, or be a type. Every other use of it could read the clock,
+ * and `performance` and `process.hrtime` have no other use.
  */
 function readsClock(node: SyntaxNode, parent: SyntaxNode | undefined): boolean {
   if (node.type !== "Identifier" || isPropertyName(node, parent)) return false;
@@ -51,7 +51,7 @@ function readsEnvironment(node: SyntaxNode): boolean {
   return node.imported.name === "env";
 }
 
-/** `thing.name`, but not `name.thing` and not `{ [name]: … }`: a property called `performance` is no clock. */
+/** `thing.name`, but not `name.thing` and not `{ [name]: … }`: a property called `performance` is not a clock. */
 function isPropertyName(node: SyntaxNode, parent: SyntaxNode | undefined): boolean {
   if (parent === undefined || parent.computed === true) return false;
   if (parent.type === "MemberExpression")

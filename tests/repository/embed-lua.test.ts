@@ -20,7 +20,7 @@ const good = `--- Adds two numbers to a counter.
 return redis.call('INCRBY', KEYS[1], ARGV[1] + ARGV[2])
 `;
 
-/** The good one with one thing changed. */
+/** The good one with one change. */
 function changed(from: string | RegExp, to: string): string {
   const text = good.replace(from, to);
   if (text === good) throw new Error(`nothing to change: ${from}`);
@@ -37,12 +37,12 @@ describe("a script whose header agrees with its body", () => {
     expect(digest).toBe(createHash("sha1").update(source).digest("hex"));
   });
 
-  it("may reach arguments behind the last declared one by counting", () => {
+  it("may reach arguments after the last declared one by index", () => {
     const counting = changed("ARGV[1] + ARGV[2]", "ARGV[1] + ARGV[first + 1]");
     expect(compile(counting).source).toContain("ARGV[first + 1]");
   });
 
-  it("uses what its includes use", () => {
+  it("uses the arguments of its includes", () => {
     const including = changed("--- include: time", "--- include: time, deadline").replace(
       "ARGV[1] + ARGV[2]",
       "ARGV[2]",
@@ -66,9 +66,9 @@ describe("refused is a script", () => {
     ["that uses one more than it declares", changed("+ ARGV[2]", "+ ARGV[2] + ARGV[3]"), "uses ARGV[3], which"],
     ["with an argument that is not used", changed("ARGV[1] + ", ""), "declares ARGV[1], which it does not use"],
     ["with a last argument that is not used", changed(" + ARGV[2]", ""), "declares ARGV[2], which it does not use"],
-    ["with an include that there is none of", changed("include: time", "include: time, tide"), "no include/tide.lua"],
+    ["with a missing include", changed("include: time", "include: time, tide"), "no include/tide.lua"],
     [
-      "whose include uses what is not declared",
+      "whose include uses an undeclared argument",
       changed("include: time", "include: deadline")
         .replace(/--- ARGV\[1\].*\n/, "")
         .replace("ARGV[1] + ", ""),
@@ -80,8 +80,8 @@ describe("refused is a script", () => {
   });
 });
 
-describe("the scripts that there are", () => {
-  it("all compile, each by its digest", () => {
+describe("all scripts", () => {
+  it("compile, each by its digest", () => {
     const rendered = renderScripts();
     const digests = [...rendered.matchAll(/digest: "([0-9a-f]{40})"/g)].map(([, digest]) => digest);
     expect(new Set(digests).size).toBe(digests.length);

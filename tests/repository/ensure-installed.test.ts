@@ -6,7 +6,7 @@ import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { repositoryRoot } from "./source-tree.ts";
 
-// A clone in a folder that is hard to quote, and an npm that notes that it was called and then does as it is told.
+// A clone in a folder that is hard to quote, and an npm that records its calls and then does as scripted.
 let folder: string;
 let clone: string;
 
@@ -103,7 +103,7 @@ describe("installing dependencies", () => {
     expect(calls()[0]).toMatch(/^install --no-save --include=dev --include=optional /);
   });
 
-  it("brings to serve only what serving needs, and the rest when it is asked for", async () => {
+  it("installs only what serving needs, and the rest on request", async () => {
     placeNpm("exit 0");
     expect((await ended(start("serving"))).out).toBe("installed");
     expect((await ended(start("serving"))).out).toBe("nothing to do");
@@ -117,7 +117,7 @@ describe("installing dependencies", () => {
     expect(more).toEqual([]);
   });
 
-  it("keeps npm's exit code and words when it fails, and is tried again the next time", async () => {
+  it("keeps npm's exit code and output when it fails, and is tried again the next time", async () => {
     placeNpm("echo 'no such registry' >&2; exit 7");
     const failure = await ended(start());
     expect(failure.code).toBe(7);
@@ -126,7 +126,7 @@ describe("installing dependencies", () => {
     expect(await ended(start())).toMatchObject({ code: 0, out: "installed" });
   });
 
-  it("says what is in the way where it cannot begin", async () => {
+  it("says what is in the way if it cannot begin", async () => {
     placeNpm("exit 0");
     writeFileSync(path.join(clone, ".sluice"), "a file where a folder is needed");
     expect(await ended(start())).toMatchObject({

@@ -22,11 +22,11 @@ function reasonsFor(printed: Readonly<Record<string, string | undefined>>): read
 }
 
 describe("the servers that tests need", () => {
-  it("lack nothing where all are there", () => {
+  it("are complete if all are installed", () => {
     expect(reasonsFor(fit)).toEqual([]);
   });
 
-  it("are as good when they are newer", () => {
+  it("may be newer", () => {
     const newer = {
       ...fit,
       "valkey-server": "Valkey server v=10.0.0 sha=0",
@@ -35,12 +35,12 @@ describe("the servers that tests need", () => {
     expect(reasonsFor(newer)).toEqual([]);
   });
 
-  it("are told by name when they are missing", () => {
+  it("are named if they are missing", () => {
     expect(reasonsFor({ ...fit, "valkey-server": undefined })).toEqual(["valkey-server is missing"]);
     expect(reasonsFor({})).toEqual(Object.keys(fit).map((name) => `${name} is missing`));
   });
 
-  it("are not good enough when they are old", () => {
+  it("are refused if they are old", () => {
     const old = {
       ...fit,
       "valkey-server": "Valkey server v=7.2.5 sha=0",
@@ -49,14 +49,14 @@ describe("the servers that tests need", () => {
     expect(reasonsFor(old)).toEqual(["valkey-server is version 7.2", "redis-server is version 6.2"]);
   });
 
-  it("are not good enough when another product goes by their name, or does not start", () => {
+  it("are refused if another product has their name, or does not start", () => {
     expect(reasonsFor({ ...fit, "redis-server": fit["valkey-server"] })).toEqual([
       expect.stringContaining('redis-server is another product, which prints "Valkey server v=8.0.1'),
     ]);
     expect(reasonsFor({ ...fit, "redis-server": "" })).toHaveLength(1);
   });
 
-  it("come with advice that names each that is lacking, and no other", () => {
+  it("come with advice that names each missing one, and no other", () => {
     const advice = adviceFor(findLacking(programs, ({ name }) => ({ ...fit, "valkey-server": undefined })[name]));
     expect(advice).toContain("valkey-server is missing");
     expect(advice).toContain("install valkey-server 8.0 or later");
@@ -68,7 +68,7 @@ describe("the release of this machine", () => {
   it.each([
     ["plain", "ID=debian\nVERSION_CODENAME=bookworm\n"],
     ["quoted", 'VERSION_CODENAME="bookworm"\nID=debian'],
-  ])("is read where it is %s", (_how, text) => {
+  ])("is read if it is %s", (_how, text) => {
     expect(findCodename(text)).toBe("bookworm");
   });
 });
@@ -78,7 +78,7 @@ describe("the sources of backports", () => {
     return deriveBackports([{ file, text }], "bookworm");
   }
 
-  it("are a stanza's own, for another suite", () => {
+  it("are those of a stanza, for another suite", () => {
     const text = [
       "Types: deb deb-src",
       "# a comment",
@@ -125,7 +125,7 @@ describe("the sources of backports", () => {
     expect(sources).not.toContain("bookworm-updates");
   });
 
-  it("are a line's own, for another suite, with its options", () => {
+  it("are those of a line, for another suite, with its options", () => {
     const text = [
       "# deb http://old.example.org/debian bookworm main",
       "deb-src http://mirror.example.org/debian bookworm main",
@@ -145,7 +145,7 @@ describe("the sources of backports", () => {
     expect(derive("a.list", "deb http://packages.example.org/tool bookworm stable\n").list).toBe("");
   });
 
-  it("are nothing where the machine has them already", () => {
+  it("are empty if the machine has them already", () => {
     const own = {
       file: "a.sources",
       text: "Types: deb\nURIs: http://a.example.org/\nSuites: bookworm\nComponents: main",

@@ -1,4 +1,4 @@
-/** What the page of errors and the list of codes do not agree about, one line each. */
+/** Disagreements between the page of errors and the list of codes, one line each. */
 export function compareErrorPage(page: string, codes: readonly string[]): readonly string[] {
   const sections = new Map<string, string>();
   const problems: string[] = [];

@@ -21,7 +21,7 @@ describe("file names", () => {
   });
 
   it.each(["src/counter-store.ts", "src/ipv6.test.ts", "README.md", "vitest.config.ts"])(
-    "are welcome when like %s",
+    "are accepted when like %s",
     (file) => {
       expect(findPoorNames([file])).toEqual([]);
     },

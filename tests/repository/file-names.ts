@@ -1,11 +1,11 @@
-/** Words that say nothing of what is inside. */
+/** Words that say nothing about the content. */
 const emptyWords = new Set(["util", "utils", "helper", "helpers", "common", "misc", "manager", "impl"]);
 
 /** Paths with a word that says nothing, and sources that are not in kebab-case. */
 export function findPoorNames(files: Iterable<string>): readonly string[] {
   const problems: string[] = [];
   for (const file of files) {
-    // Paths of other people's protocols, and what is generated from them.
+    // Paths of other projects' protocols, and their generated code.
     if (/^packages\/protocol\/(proto|src\/generated)\//.test(file)) continue;
     const words = file
       .replaceAll(/([a-z])([A-Z])/g, "$1-$2")

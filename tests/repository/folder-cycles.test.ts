@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { findFolderCycles } from "./folder-cycles.ts";
 import { readSourceTree } from "./source-tree.ts";
 
-function problemsOf(...files: readonly (readonly [file: string, text: string])[]): readonly string[] {
+function findProblems(...files: readonly (readonly [file: string, text: string])[]): readonly string[] {
   return findFolderCycles(new Map(files));
 }
 
@@ -18,11 +18,11 @@ describe("folders", () => {
   ])("may not need each other: %s", (_what, one, other) => {
     const to = (from: string, target: string): string =>
       `import type { T } from "${"../".repeat(from.split("/").length - 1)}${target}";`;
-    expect(problemsOf([one, to(one, other)], [other, to(other, one)])).toHaveLength(1);
+    expect(findProblems([one, to(one, other)], [other, to(other, one)])).toHaveLength(1);
   });
 
   it("may not form a longer circle", () => {
-    const problems = problemsOf(
+    const problems = findProblems(
       ["packages/core/src/a/x.ts", 'import "../b/x.ts";'],
       ["packages/core/src/b/x.ts", 'import "../c/x.ts";'],
       ["packages/core/src/c/x.ts", 'import "../a/y.ts";'],
@@ -32,7 +32,7 @@ describe("folders", () => {
   });
 
   it("may be used one by the other, and by tests both ways", () => {
-    const problems = problemsOf(
+    const problems = findProblems(
       ["packages/core/src/a/x.ts", 'import "../b/x.ts";'],
       ["packages/core/src/b/x.test.ts", 'import "../a/x.ts";'],
       ["packages/core/src/b/testing/x.ts", 'import "../../a/x.ts";'],

@@ -2,9 +2,10 @@ import { findImports, resolveRelative } from "./module-syntax.ts";
 import { isTest, isTypeScript, type SourceTree } from "./source-tree.ts";
 
 /**
- * Folders that need each other, in any package, each reported once. Within every folder the files and folders next to each
- * other are compared: an import from anywhere in one to anywhere in the other is an arrow between the two, and arrows may not
- * form a circle that a folder is part of. Type-only imports count too. Tests and what they share may import anything.
+ * Folders that need each other, in any package, each reported once. Within every folder the files and folders next to
+ * each other are compared: an import from anywhere in one to anywhere in the other is an arrow between the two, and
+ * arrows may not form a circle that a folder is part of. Type-only imports count too. Tests and their shared code may
+ * import anything.
  *
  *     http/ → grpc/handlers/     an arrow from http/ to grpc/, in the folder that holds both
  */

@@ -5,7 +5,7 @@ import { readSourceTree } from "./source-tree.ts";
 const server = "packages/server/src";
 const manifest = ["packages/server/package.json", '{ "dependencies": { "fastify": "5" } }'] as const;
 
-function problemsOf(file: string, text: string): readonly string[] {
+function findProblems(file: string, text: string): readonly string[] {
   return findForbiddenImports(new Map([manifest, [file, text]]));
 }
 
@@ -42,8 +42,17 @@ describe("import arrows", () => {
     ["anything in a folder without a row", `${server}/new/a.ts`, 'import "../observe/b.ts";'],
     ["the server in the client", "packages/client/src/a.ts", 'import "@sluice/server";'],
     ["the client in what paces calls", "packages/pace/src/a.ts", 'import "@sluice/client";'],
+    ["the server in the command line", "packages/cli/src/commands/a.ts", 'await import("@sluice/server/command");'],
+    [
+      "a type of the server in the command line",
+      "packages/cli/src/load-server.ts",
+      'import type { A } from "@sluice/server";',
+    ],
+    ["the database in the command line", "packages/cli/src/a.ts", 'import "@sluice/sql";'],
+    ["a command in what it is written with", "packages/cli/src/terminal/a.ts", 'import "../commands/b.ts";'],
+    ["the command line in the server", "packages/server/src/a.ts", 'import "@sluice/cli";'],
   ])("forbid %s", (_what, file, text) => {
-    expect(problemsOf(file, text)).toHaveLength(1);
+    expect(findProblems(file, text)).toHaveLength(1);
   });
 
   it.each([
@@ -53,17 +62,18 @@ describe("import arrows", () => {
     ["a declared npm package in the server", "packages/server/src/a.ts", 'import "fastify";'],
     ["the data plane in the control plane", `${server}/control-plane/a.ts`, 'import "../data-plane/b.ts";'],
     ["both planes in compat", `${server}/compat/a.ts`, 'import "../control-plane/b.ts"; import "../data-plane/c.ts";'],
-    ["a file beside the folders in each", `${server}/observe/a/b.ts`, 'import "../../protocol.ts";'],
-    ["every folder in an entry", `${server}/main.ts`, 'import "./boot/daemon.ts";'],
+    ["a file next to the folders in each", `${server}/observe/a/b.ts`, 'import "../../protocol.ts";'],
+    ["every folder in an entry", `${server}/index.ts`, 'import "./boot/daemon.ts";'],
     ["boot in a test of the data plane", `${server}/data-plane/a.test.ts`, 'import "../boot/b.ts";'],
     ["vitest in a test of core", "packages/core/src/a.test.ts", 'import { it } from "vitest";'],
+    ["loading the server in one file", "packages/cli/src/load-server.ts", 'await import("@sluice/server/command");'],
     ["core in the bench", "bench/a.ts", 'import "sluice";'],
     ["the server in the bench", "bench/a.ts", 'import "@sluice/server";'],
   ])("allow %s", (_what, file, text) => {
-    expect(problemsOf(file, text)).toEqual([]);
+    expect(findProblems(file, text)).toEqual([]);
   });
 
-  it("want a row for every package", () => {
-    expect(problemsOf("packages/new/package.json", "{}")).toHaveLength(1);
+  it("require a row for every package", () => {
+    expect(findProblems("packages/new/package.json", "{}")).toHaveLength(1);
   });
 });

@@ -7,7 +7,7 @@ describe("import cycles", () => {
     expect(findImportCycles(readSourceTree())).toEqual([]);
   });
 
-  it("are told as the files along the way", () => {
+  it("are reported as the files along the way", () => {
     const tree = new Map([
       ["src/main.ts", 'import "./a.ts";'],
       ["src/a.ts", 'import "./deep/b.ts";'],
@@ -25,7 +25,7 @@ describe("import cycles", () => {
     expect(findImportCycles(tree)).toEqual(["a.ts → b.ts → a.ts"]);
   });
 
-  it("are not seen in two ways to the same file", () => {
+  it("do not include two paths to the same file", () => {
     const tree = new Map([
       ["a.ts", 'import "./b.ts"; import "./c.ts";'],
       ["b.ts", 'import "./c.ts";'],

@@ -2,8 +2,8 @@ import { findImports, resolveRelative } from "./module-syntax.ts";
 import { isTypeScript, type SourceTree } from "./source-tree.ts";
 
 /**
- * Import cycles, each told once as the files along it. Type-only imports count too: two files that need each other's
- * types are one idea in two places, or lack a third file that both could stand on.
+ * Import cycles, each reported once as the files along it. Type-only imports count too: two files that need each
+ * other's types are one idea in two places, or lack a third file that both could import.
  */
 export function findImportCycles(tree: SourceTree): readonly string[] {
   const cycles: string[] = [];

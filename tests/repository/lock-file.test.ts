@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { findLockProblems } from "./lock-file.ts";
 import { readSourceTree } from "./source-tree.ts";
 
-function problemsOf(wanted: Record<string, string>, locked: Record<string, string>): readonly string[] {
+function findProblems(wanted: Record<string, string>, locked: Record<string, string>): readonly string[] {
   return findLockProblems(
     new Map([
       ["packages/a/package.json", JSON.stringify({ dependencies: wanted })],
@@ -16,16 +16,16 @@ describe("the lock file", () => {
     expect(findLockProblems(readSourceTree())).toEqual([]);
   });
 
-  it("is seen to lack a dependency, to have one too many, and to have another version", () => {
-    expect(problemsOf({ yaml: "2.9.1" }, {})).toHaveLength(1);
-    expect(problemsOf({}, { yaml: "2.9.1" })).toHaveLength(1);
-    expect(problemsOf({ yaml: "2.9.2" }, { yaml: "2.9.1" })).toHaveLength(1);
-    expect(problemsOf({ yaml: "2.9.1" }, { yaml: "2.9.1" })).toEqual([]);
+  it("is reported if it lacks a dependency, has one too many, or has another version", () => {
+    expect(findProblems({ yaml: "2.9.1" }, {})).toHaveLength(1);
+    expect(findProblems({}, { yaml: "2.9.1" })).toHaveLength(1);
+    expect(findProblems({ yaml: "2.9.2" }, { yaml: "2.9.1" })).toHaveLength(1);
+    expect(findProblems({ yaml: "2.9.1" }, { yaml: "2.9.1" })).toEqual([]);
   });
 
-  it("is of no use for a version that is not pinned", () => {
-    expect(problemsOf({ yaml: "^2.9.1" }, { yaml: "^2.9.1" })).toHaveLength(1);
-    expect(problemsOf({ old: "npm:yaml@^1.10.0" }, { old: "npm:yaml@^1.10.0" })).toHaveLength(1);
-    expect(problemsOf({ old: "npm:yaml@1.10.2" }, { old: "npm:yaml@1.10.2" })).toEqual([]);
+  it("does not help with a version that is not pinned", () => {
+    expect(findProblems({ yaml: "^2.9.1" }, { yaml: "^2.9.1" })).toHaveLength(1);
+    expect(findProblems({ old: "npm:yaml@^1.10.0" }, { old: "npm:yaml@^1.10.0" })).toHaveLength(1);
+    expect(findProblems({ old: "npm:yaml@1.10.2" }, { old: "npm:yaml@1.10.2" })).toEqual([]);
   });
 });

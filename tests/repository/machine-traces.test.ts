@@ -12,7 +12,7 @@ describe("traces of a machine", () => {
       stdio: ["ignore", "pipe", "ignore"],
     });
     const clone = path.resolve(repositoryRoot);
-    // A clone directly under the root has too short a path to tell it from an endpoint.
+    // The path of a clone directly under the root is too short to distinguish from an endpoint.
     const own = [registryTrace(registry.trim()), ...(clone.lastIndexOf("/") > 0 ? [clone] : [])];
     expect(findMachineTraces(readSourceTree(), own)).toEqual([]);
   });

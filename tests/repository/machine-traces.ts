@@ -1,6 +1,6 @@
 import type { SourceTree } from "./source-tree.ts";
 
-/** Folders that people's and machines' own files live under. */
+/** Folders that hold personal or machine-specific files. */
 const privatePath = /(?<![\w.})-])(?:\/(?:home|root|work|workspace)\/[\w.-]+|\/Users\/[\w.-]+|[A-Z]:\\Users\\)/;
 
 /** Lines that name a folder or a package registry of the machine they were written on. */

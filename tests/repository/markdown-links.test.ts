@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { findBrokenLinks } from "./markdown-links.ts";
 import { readSourceTree } from "./source-tree.ts";
 
-function problemsOf(text: string): readonly string[] {
+function findProblems(text: string): readonly string[] {
   return findBrokenLinks(
     new Map([
       ["docs/page.md", text],
@@ -28,7 +28,7 @@ describe("relative links in Markdown", () => {
     "[heading](other.md#not-a-heading)",
     "[own heading](#gone)",
   ])("are seen to be broken in %j", (text) => {
-    expect(problemsOf(text)).toHaveLength(1);
+    expect(findProblems(text)).toHaveLength(1);
   });
 
   it.each([
@@ -41,6 +41,6 @@ describe("relative links in Markdown", () => {
     "`[code](gone.md)`",
     "```md\n[example](gone.md)\n```",
   ])("are seen to be sound in %j", (text) => {
-    expect(problemsOf(text)).toEqual([]);
+    expect(findProblems(text)).toEqual([]);
   });
 });

@@ -17,7 +17,7 @@ export function findBrokenLinks(tree: SourceTree): readonly string[] {
       const place = target === "" ? file : resolveRelative(file, decodeURI(target)).replace(/\/$/, "");
       if (target.startsWith("/") || !places.has(place)) problems.push(`${file}: ${link} leads nowhere`);
       else if (anchor !== undefined && place.endsWith(".md") && !findAnchors(tree.get(place) ?? "").has(anchor)) {
-        problems.push(`${file}: ${link} names a heading that is not there`);
+        problems.push(`${file}: ${link} names a missing heading`);
       }
     }
   }
@@ -34,7 +34,7 @@ function findLinks(text: string): readonly string[] {
   return patterns.flatMap((pattern) => [...prose.matchAll(pattern)].map((match) => match[1] ?? ""));
 }
 
-/** The anchors that GitHub gives to headings. */
+/** The anchors that GitHub generates for headings. */
 function findAnchors(text: string): ReadonlySet<string> {
   const anchors = new Set<string>();
   for (const [, title = ""] of withoutFences(text).matchAll(/^#{1,6}\s+(.+?)\s*#*$/gm)) {

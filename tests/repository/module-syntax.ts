@@ -1,23 +1,25 @@
 import { parseAst } from "vitest/node";
 
-/** A node of the syntax tree, seen only as far as guards look. */
+/** A node of the syntax tree, as far as guards need it. */
 export interface SyntaxNode {
   readonly type: string;
   readonly start: number;
   readonly [field: string]: unknown;
 }
 
-/** What a module asks of another, by whatever syntax: import, export from, `import()`, or an `import("…")` type. */
+/** An import of another module, by any syntax: import, export from, `import()`, or an `import("…")` type. */
 export interface ModuleImport {
   readonly specifier: string;
   readonly line: number;
+  /** Whether nothing is imported before that line runs: `import()`, or a type of it. */
+  readonly isLoaded: boolean;
 }
 
 export function parseModule(text: string): SyntaxNode {
   return parseAst(text, { lang: "ts" }) as unknown as SyntaxNode;
 }
 
-/** Calls `visit` for the node and all below it, with the way down to it. */
+/** Calls `visit` for the node and all below it, with its parent. */
 export function walk(
   node: SyntaxNode,
   visit: (node: SyntaxNode, parent: SyntaxNode | undefined) => void,
@@ -51,7 +53,8 @@ export function findImports(text: string): readonly ModuleImport[] {
   const found: ModuleImport[] = [];
   walk(parseModule(text), (node) => {
     if (!importing.has(node.type) || !isNode(node.source) || typeof node.source.value !== "string") return;
-    found.push({ specifier: node.source.value, line: lineOf(text, node) });
+    const isLoaded = node.type === "ImportExpression" || node.type === "TSImportType";
+    found.push({ specifier: node.source.value, line: lineOf(text, node), isLoaded });
   });
   return found;
 }

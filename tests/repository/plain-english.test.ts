@@ -25,6 +25,9 @@ describe("what people read", () => {
       "Every node takes it up.",
       "It needs Node from 20 on.",
       "Say --for <while>.",
+      "The counters are away.",
+      "It refuses what is no address.",
+      "Every node hears of it.",
     ];
     expect(examples.map((example) => problemsOf(example).length)).toEqual(dialect.map(() => 1));
   });
@@ -50,15 +53,30 @@ describe("what people read", () => {
     expect(problemsOf("😀".repeat(longestLine))).toEqual([]);
   });
 
-  it("is, of TypeScript, what its strings say", () => {
+  it("is the strings and comments of TypeScript, without the code in them", () => {
     const code = `// nobody
-const nobody = "fine";
-throw new Error(\`no \${nobody}:\\nnobody answers\`);
-log("in vain");
+const nobody = "nobody"; // fine, as is \`nobody\`
+throw new Error(\`no \${nobody}:\\nnobody answers // in vain\`);
+/**
+ * It is not there any
+ * more.
+ */
+const any = /nobody/; // any
+const more = "any";
 `;
-    expect(findOddEnglish(new Map([["packages/a/src/a.ts", code]]), ["packages/*/src/**/*.ts"])).toEqual([
+    expect(findOddEnglish(new Map([["packages/a/src/a.ts", code]]), ["packages/*/src/**/*.ts"]).toSorted()).toEqual([
+      expect.stringMatching(/^packages\/a\/src\/a\.ts:1 says “nobody”/),
+      expect.stringMatching(/^packages\/a\/src\/a\.ts:3 says “in vain”/),
       expect.stringMatching(/^packages\/a\/src\/a\.ts:3 says “nobody”/),
-      expect.stringMatching(/^packages\/a\/src\/a\.ts:4 says “in vain”/),
+      expect.stringMatching(/^packages\/a\/src\/a\.ts:5 says “any more”/),
+    ]);
+  });
+
+  it("is the comments of Lua", () => {
+    const code = "--- Nobody asks.\nlocal nobody = 1\n-- It waits\n-- in vain.\n";
+    expect(findOddEnglish(new Map([["packages/a/src/a.lua", code]]), ["packages/*/src/*.lua"])).toEqual([
+      expect.stringMatching(/^packages\/a\/src\/a\.lua:1 says “Nobody”/),
+      expect.stringMatching(/^packages\/a\/src\/a\.lua:4 says “in vain”/),
     ]);
   });
 

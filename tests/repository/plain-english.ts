@@ -2,8 +2,8 @@ import path from "node:path";
 import { isNode, lineOf, parseModule, type SyntaxNode, walk } from "./module-syntax.ts";
 import { isTypeScript, type SourceTree } from "./source-tree.ts";
 
-/** What is guarded now, of what people read: of Markdown the prose, of TypeScript (once it is listed) the string literals. */
-export const guarded: readonly string[] = [
+/** Pages whose prose is guarded. */
+const pages: readonly string[] = [
   "README.md",
   "ARCHITECTURE.md",
   "CHANGELOG.md",
@@ -13,9 +13,27 @@ export const guarded: readonly string[] = [
   "packages/*/README.md",
   "packages/*/AGENTS.md",
   "examples/*/README.md",
+];
+
+/** Code whose comments and strings are guarded, tests included: a folder is added here once it is plain. */
+const code: readonly string[] = [
+  "bench/**/*.ts",
+  "packages/cli/src/**/*.ts",
+  "packages/client/src/**/*.ts",
+  "packages/core/src/**/*.ts",
   "packages/middleware/src/**/*.ts",
   "packages/pace/src/**/*.ts",
+  "packages/protocol/src/**/*.ts",
+  "packages/redis/src/**/*.{ts,lua}",
+  "packages/sql/src/**/*.ts",
+  "packages/server/src/{boot,command,compat,control-plane,observe,settings,testing}/**/*.ts",
+  "packages/server/src/data-plane/{access,counters,policy-files,service,status}/**/*.ts",
+  "packages/server/src/data-plane/transports/*.ts",
+  "packages/server/src/data-plane/transports/{envoy,grpc,http,resp}/**/*.ts",
+  "tests/{control-plane,docs,examples,faults,frameworks,gateways,leases,limiter,packages,remote,restart}/**/*.ts",
 ];
+
+export const guarded: readonly string[] = [...pages, ...code];
 
 /** Turns of phrase that read as translated, and what to write. Only what is always wrong belongs here: a hit must be certain. */
 export const dialect: readonly (readonly [phrase: RegExp, instead: string])[] = [
@@ -28,24 +46,31 @@ export const dialect: readonly (readonly [phrase: RegExp, instead: string])[] = 
   [/\b(?:tells?|told|telling) of\b/i, "show, report, return, print"],
   [/\bin vain\b/i, "timed out, without success"],
   [/\bany more\b/i, "no longer"],
-  [/\b(?:takes?|taken|taking|took) (?:it |them )?up\b/i, "apply, use"],
+  [/\b(?:takes?|taken|taking|took) (?:it |them )?up\b(?! to\b)/i, "apply, use"],
   [/\bfrom (?:\w+ )?\d[\d.]* on\b/i, "“20 or later”, “starting at 20”"],
   [/<while>/i, "<duration>"],
+  [/\b(?:is|are|was|were) away\b/i, "unavailable"],
+  [/\bwhat is no (?!longer\b)/i, "“what is not a …”, “an invalid …”"],
+  [/\bhears? of\b/i, "is notified of, receives"],
 ];
 
-/** At most so many characters in a line of prose. Tables, code and link definitions cannot be broken, and may be longer. */
+/** The most characters in a line of prose. Tables, code and link definitions cannot be broken, and may be longer. */
 export const longestLine = 120;
 
-/** What is not plain, one line each: `file:line says “…”: write …`, or `file:line has 130 characters`. */
+/** Everything that is not plain, one line each: `file:line says “…”: write …`, or `file:line has 130 characters`. */
 export function findOddEnglish(tree: SourceTree, globs: readonly string[] = guarded): readonly string[] {
   const problems: string[] = [];
   for (const [file, text] of tree) {
     if (!globs.some((glob) => path.posix.matchesGlob(file, glob))) continue;
-    const passages = isTypeScript(file) ? readLiterals(text) : [{ line: 1, text: readProse(text) }];
-    for (const passage of passages) problems.push(...findDialect(file, passage));
+    for (const passage of readPassages(file, text)) problems.push(...findDialect(file, passage));
     if (file.endsWith(".md")) problems.push(...findLongLines(file, text));
   }
   return problems;
+}
+
+function readPassages(file: string, text: string): readonly Passage[] {
+  if (file.endsWith(".lua")) return [{ line: 1, text: readLuaComments(text) }];
+  return isTypeScript(file) ? readModule(text) : [{ line: 1, text: readProse(text) }];
 }
 
 interface Passage {
@@ -56,7 +81,7 @@ interface Passage {
 function findDialect(file: string, passage: Passage): readonly string[] {
   const problems: string[] = [];
   for (const [phrase, instead] of dialect) {
-    // A phrase may go on in the next line.
+    // A phrase may continue in the next line.
     const anywhere = new RegExp(phrase.source.replaceAll(" ", "\\s+"), "gi");
     for (const { 0: found, index } of passage.text.matchAll(anywhere)) {
       const line = passage.line + passage.text.slice(0, index).split("\n").length - 1;
@@ -78,7 +103,11 @@ function findLongLines(file: string, text: string): readonly string[] {
 
 /** A page without its code, in as many lines. */
 function readProse(text: string): string {
-  return withoutFences(text).replaceAll(/(`+)[^`]+?\1/g, blank);
+  return withoutCode(withoutFences(text));
+}
+
+function withoutCode(text: string): string {
+  return text.replaceAll(/(`+)[^`]+?\1/g, blank);
 }
 
 function withoutFences(text: string): string {
@@ -89,21 +118,52 @@ function blank(text: string): string {
   return text.replaceAll(/[^\n]/g, " ");
 }
 
-function readLiterals(text: string): readonly Passage[] {
+/** The strings of a module, and its comments. */
+function readModule(text: string): readonly Passage[] {
   const passages: Passage[] = [];
+  const literals: SyntaxNode[] = [];
   walk(parseModule(text), (node) => {
+    if (node.type === "Literal" || node.type === "TemplateElement") literals.push(node);
     const literal = findLiteral(node);
     if (literal !== undefined) passages.push({ line: lineOf(text, node), text: literal });
   });
-  return passages;
+  return [...passages, { line: 1, text: readComments(text, literals) }];
 }
 
-/** What a string says, in the lines of its source: an escape is no letter, and no line either. */
+/** A module without its code, in as many lines. Inside of a literal nothing is a comment. */
+function readComments(text: string, literals: readonly SyntaxNode[]): string {
+  let bare = "";
+  for (const { start, end } of literals.toSorted((one, other) => one.start - other.start))
+    bare += text.slice(bare.length, start) + cover(text.slice(start, end as number));
+  bare += text.slice(bare.length);
+  let comments = "";
+  for (const { 0: comment, index } of bare.matchAll(/\/\*[\s\S]*?\*\/|\/\/[^\n]*/g))
+    comments += cover(bare.slice(comments.length, index)) + comment.replaceAll(/^\s*\*+|\/\*+|\*+\/|\/\//gm, blank);
+  return withoutCode(comments);
+}
+
+function readLuaComments(text: string): string {
+  return withoutCode(
+    text.replaceAll(/^.*$/gm, (line) => (/^\s*--/.test(line) ? line.replaceAll("--", "  ") : cover(line))),
+  );
+}
+
+/** Code in place of which no phrase can stand, nor one from before it go on. */
+function cover(text: string): string {
+  return text.replaceAll(/\S/g, "·");
+}
+
+/** The text of a string, in the lines of its source: an escape is neither a letter nor a line. */
 function findLiteral(node: SyntaxNode): string | undefined {
-  if (node.type === "Literal" && typeof node.value === "string") return withoutEscapes(String(node.raw));
+  if (node.type === "Literal" && typeof node.value === "string") return findProse(withoutEscapes(String(node.raw)));
   if (node.type !== "TemplateLiteral" || !Array.isArray(node.quasis)) return undefined;
-  // What is put in may be any word.
-  return node.quasis.map((quasi) => (isNode(quasi) ? withoutEscapes(findRaw(quasi)) : "")).join("…");
+  // A substitution may be any word.
+  return findProse(node.quasis.map((quasi) => (isNode(quasi) ? withoutEscapes(findRaw(quasi)) : "")).join("…"));
+}
+
+/** A single word is data. */
+function findProse(text: string): string | undefined {
+  return /\S\s+\S/.test(text) ? text : undefined;
 }
 
 function findRaw(quasi: SyntaxNode): string {

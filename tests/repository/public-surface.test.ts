@@ -1,6 +1,6 @@
 import * as sluice from "sluice";
 import { describe, expect, it } from "vitest";
-import { findExports, renderSurface } from "./public-surface.ts";
+import { findExports, internalEntries, renderSurface } from "./public-surface.ts";
 import { readSourceTree } from "./source-tree.ts";
 
 const tree = readSourceTree();
@@ -10,7 +10,7 @@ describe("the public surface", () => {
     expect(renderSurface(tree)).toBe(tree.get("tests/repository/public-surface.txt"));
   });
 
-  it("has, as values, what importing the package gives", () => {
+  it("lists as values what importing the package returns", () => {
     const values = findExports(tree, "packages/core/src/index.ts").filter((line) => line.startsWith("value "));
     expect(values).toEqual(
       Object.keys(sluice)
@@ -19,7 +19,32 @@ describe("the public surface", () => {
     );
   });
 
-  it("is read from every way of exporting", () => {
+  it("offers applications at most 50 names at the root of sluice", () => {
+    expect(findExports(tree, "packages/core/src/index.ts").length).toBeLessThanOrEqual(50);
+  });
+
+  it("has in sluice/internal only names that a sibling package imports, and that no other entry has", () => {
+    const imported = new Set(
+      [...tree]
+        .filter(([file]) => /^(packages|tests|bench)\/.*\.ts$/.test(file))
+        .flatMap(([, text]) => [...text.matchAll(/import (?:type )?\{([^}]*)\} from "sluice\/internal"/g)])
+        .flatMap(([, names = ""]) => names.split(","))
+        .map((name) =>
+          name
+            .trim()
+            .replace(/^type /, "")
+            .replace(/ as .*/, ""),
+        ),
+    );
+    const names = (file: string) => findExports(tree, file).map((line) => line.replace(/^(value|type) /, ""));
+    const internal = names("packages/core/src/internal.ts");
+    expect(internal.filter((name) => !imported.has(name))).toEqual([]);
+    const promised = ["index.ts", "store.ts", "shape/index.ts"].flatMap((file) => names(`packages/core/src/${file}`));
+    expect(internal.filter((name) => promised.includes(name))).toEqual([]);
+    for (const entry of internalEntries) expect(renderSurface(tree)).not.toContain(entry);
+  });
+
+  it("covers every way of exporting", () => {
     const example = new Map([
       [
         "src/index.ts",

@@ -1,7 +1,7 @@
 import { isNode, parseModule, resolveRelative, type SyntaxNode } from "./module-syntax.ts";
 import { readSourceTree, type SourceTree } from "./source-tree.ts";
 
-/** A module that people import by name: what it exports is a promise. */
+/** A module that users import by name: its exports are a promise. */
 interface Entry {
   readonly name: string;
   readonly file: string;
@@ -25,26 +25,32 @@ interface Manifest {
   readonly exports?: Readonly<Record<string, string | { readonly source?: string }>>;
 }
 
-/** The exported names of every entry, one a line: what public-surface.txt holds. */
+/** Shared by Sluice's own packages: exported, and not promised to applications. */
+export const internalEntries: readonly string[] = [
+  "sluice/internal",
+  "@sluice/client/internal",
+  "@sluice/server/command",
+];
+
+/** The exported names of every promised entry, one a line: the content of public-surface.txt. */
 export function renderSurface(tree: SourceTree = readSourceTree()): string {
-  const sections = findEntries(tree).map(
-    ({ name, file }) => `${[`# ${name}`, ...findExports(tree, file)].join("\n")}\n`,
-  );
+  const promised = findEntries(tree).filter(({ name }) => !internalEntries.includes(name));
+  const sections = promised.map(({ name, file }) => `${[`# ${name}`, ...findExports(tree, file)].join("\n")}\n`);
   return sections.join("\n");
 }
 
 /** `value name` or `type name` for each export, sorted, followed through `export *`. */
 export function findExports(tree: SourceTree, file: string): readonly string[] {
   const text = tree.get(file);
-  if (text === undefined) throw new Error(`${file} is not there`);
+  if (text === undefined) throw new Error(`${file} is missing`);
   const found = new Set<string>();
   for (const node of parseModule(text).body as SyntaxNode[]) {
-    for (const name of exportsOf(tree, file, node)) found.add(name);
+    for (const name of findStatementExports(tree, file, node)) found.add(name);
   }
   return [...found].sort();
 }
 
-function exportsOf(tree: SourceTree, file: string, node: SyntaxNode): readonly string[] {
+function findStatementExports(tree: SourceTree, file: string, node: SyntaxNode): readonly string[] {
   if (node.type === "ExportDefaultDeclaration") return ["value default"];
   if (node.type === "ExportAllDeclaration") {
     if (isNode(node.exported)) return [`${node.exportKind} ${node.exported.name}`];

@@ -3,7 +3,7 @@ export interface ReadmeExample {
   readonly output: string;
 }
 
-/** The first TypeScript block of a page, and what the text block after it says is printed. */
+/** The first TypeScript block of a page, and its output in the text block after it. */
 export function findExample(page: string): ReadmeExample {
   const match = /^```ts\n([\s\S]*?)^```$[\s\S]*?^```text\n([\s\S]*?)^```$/m.exec(page);
   if (match?.[1] === undefined || match[2] === undefined) {

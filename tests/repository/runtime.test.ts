@@ -31,13 +31,13 @@ describe("the Node that runs Sluice", () => {
     expect(findNode(root, recent)).toBe(pinned);
   });
 
-  it("is the running one where none was installed, or the installed one does not start", () => {
+  it("is the running one if none was installed, or the installed one does not start", () => {
     expect(findNode(root, recent)).toBe("/usr/bin/node");
     placeNode("#!/bin/sh\nexit 127\n");
     expect(findNode(root, recent)).toBe("/usr/bin/node");
   });
 
-  it("is none where the running one is too old", () => {
+  it("is missing if the running one is too old", () => {
     expect(findNode(root, old)).toBeUndefined();
   });
 
@@ -52,7 +52,7 @@ describe("the Node that runs Sluice", () => {
 });
 
 describe("signals to a script that runs Sluice", () => {
-  it("are handed on as they are where there is no terminal", () => {
+  it("are passed on if there is no terminal", () => {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) expect(signalToHandOn(signal, false)).toBe(signal);
   });
 

@@ -43,7 +43,7 @@ async function printedUrl(): Promise<string> {
 }
 
 describe("npm start", () => {
-  it("serves, hands SIGTERM on, and ends with 0", async () => {
+  it("serves, passes on SIGTERM, and ends with 0", async () => {
     const store = ["--store", `sqlite:${path.join(folder, "policies.db")}`, "--seed", "config/policies.yaml"];
     const ended = run(["scripts/start.mjs", "--port", "0", "--admin-port", "0", ...store]);
     const ready = await fetch(`${await printedUrl()}/readyz`);
@@ -53,7 +53,7 @@ describe("npm start", () => {
     expect(await ended).toBe(0);
   });
 
-  it("keeps policies in a store of the clone's own, unless told otherwise", () => {
+  it("keeps policies in a store in the clone by default", () => {
     const own = ["--store", "sqlite:/clone/.sluice/policies.db"];
     const seed = ["--seed", "/clone/config/policies.yaml"];
     const started = (args: readonly string[], env = {}) => startArguments(args, env, "/clone");
@@ -66,7 +66,7 @@ describe("npm start", () => {
       expect(started([], env)).toEqual([]);
   });
 
-  it("takes a relative path from where the user stands", async () => {
+  it("resolves a relative path from the user's folder", async () => {
     writeFileSync(path.join(folder, "mine.yaml"), "policies: [{ id: mine, unlimited: true }]\n");
     const npm = { npm_lifecycle_event: "start", INIT_CWD: folder };
     const ended = run(["scripts/start.mjs", "--port", "0", "--config", "mine.yaml"], npm);
@@ -78,7 +78,7 @@ describe("npm start", () => {
 });
 
 describe("npm test", () => {
-  it("ends with its count also where no Node runs TypeScript", async () => {
+  it("ends with its count even if no Node runs TypeScript", async () => {
     const lock = "{}";
     cpSync(path.join(repositoryRoot, "scripts"), path.join(folder, "scripts"), { recursive: true });
     writeFileSync(path.join(folder, "package-lock.json"), lock);

@@ -22,7 +22,7 @@ describe("./sluice", () => {
     expect(JSON.parse(printed)).toMatchObject({ allowed: true, policy: "login", remaining: 4 });
   });
 
-  it("is the same through links, and paths are meant from where one stands", () => {
+  it("is the same through links, and paths are relative to the current folder", () => {
     mkdirSync(join(folder, "bin"));
     symlinkSync(join(root, "sluice"), join(folder, "first"));
     symlinkSync("../first", join(folder, "bin", "sluice"));

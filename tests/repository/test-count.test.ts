@@ -19,7 +19,7 @@ describe("the count that npm test ends with", () => {
     expect(countTests(report("passed", "passed", status), wholeRun)).toMatchObject({ passed: 1, failed: 1 });
   });
 
-  it("leaves out what a choice by name skips", () => {
+  it("leaves out tests skipped by a name filter", () => {
     const byName = { ok: true, byName: true };
     expect(countTests(report("passed", "passed", "skipped"), byName)).toMatchObject({ passed: 1, failed: 0 });
   });

@@ -20,7 +20,7 @@ import {
 
 const patience = { timeout: 60_000, interval: 20 };
 const quota = 1_000_000_000;
-/** Does not come back, so that what is left tells exactly how much was taken. Without counters nothing is allowed. */
+/** Does not refill, so that the remainder shows exactly how much was taken. Without counters nothing is allowed. */
 const policies = `policies: [{ id: p, limits: [{ by: [user], algorithm: fixed_window, windows: [${quota} once] }], on_failure: closed }]\n`;
 
 let redis: TestServer;
@@ -41,7 +41,7 @@ afterAll(async () => {
 });
 
 async function start(...args: string[]): Promise<Sluice> {
-  // Most of what a start takes is compiling, which one process can do for the others.
+  // Most of a start is compiling, which one process can do for the others.
   const env = { SLUICE_REDIS_URL: redis.url, NODE_COMPILE_CACHE: join(folder, "compiled") };
   const server = await startSluice(env, "--config", join(folder, "policies.yaml"), ...args);
   servers.push(server);
@@ -49,15 +49,15 @@ async function start(...args: string[]): Promise<Sluice> {
   return server;
 }
 
-/** What is left of the quota, and so what was charged. */
-async function takenOf(subject: string, { http }: Sluice): Promise<number> {
+/** The remainder of the quota, and so the charges. */
+async function readTaken(subject: string, { http }: Sluice): Promise<number> {
   const body = JSON.stringify({ dimensions: { user: subject }, preview: true });
   const headers = { "content-type": "application/json", connection: "close" };
   const response = await fetch(`${http}/v1/check`, { method: "POST", headers, body });
   return quota - ((await response.json()) as { remaining: number }).remaining;
 }
 
-/** As a load balancer does: looks again and again who is ready, and asks no other. */
+/** Like a load balancer: repeatedly checks which servers are ready, and uses no others. */
 function followReadiness(known: readonly Sluice[], use: (ready: readonly Sluice[]) => void): () => Promise<void> {
   let on = true;
   let last = "";
@@ -77,7 +77,7 @@ function followReadiness(known: readonly Sluice[], use: (ready: readonly Sluice[
   };
 }
 
-/** Resolves when all of them got on by so many calls from here; rejects as soon as one has failed. */
+/** Resolves when all of them have made this many more calls; rejects as soon as one has failed. */
 async function goOn(calls: number): Promise<void> {
   const aims = traffic.map(({ tally }) => tally.allowed + calls);
   for (;;) {
@@ -93,7 +93,7 @@ describe.each([
 ] as const)("a rolling restart of servers of %s", (what, args) => {
   let first: Sluice;
   let second: Sluice;
-  /** Takes the place of the first. */
+  /** Replaces the first. */
   let third: Sluice;
 
   beforeAll(async () => {
@@ -141,11 +141,11 @@ describe.each([
 
     for (const [index, { tally }] of traffic.entries()) expect(tally.failures, callers[index]!.name).toEqual([]);
     const allowed = traffic.reduce((sum, { tally }) => sum + tally.allowed, 0);
-    expect(await takenOf(subject, third)).toBe(allowed);
+    expect(await readTaken(subject, third)).toBe(allowed);
     for (const { log } of [first, second]) expect(log).not.toContain("cut off");
   }, 300_000);
 
-  it("is told of before anything is closed", async () => {
+  it("is announced before anything is closed", async () => {
     const server = third;
     const stopped = server.stop();
     await expect.poll(() => server.isReady(), patience).toBe(false);
@@ -161,7 +161,7 @@ describe.each([
     callers.push(caller);
     caller.use([server]);
     expect(await caller.call()).toBe(1);
-    expect(await healthOf(server)).toBe(Health.NOT_SERVING);
+    expect(await readHealth(server)).toBe(Health.NOT_SERVING);
 
     const resp = createClient({ RESP: 2, socket: { host: "127.0.0.1", port: server.respPort } });
     await resp.connect();
@@ -172,7 +172,7 @@ describe.each([
   }, 120_000);
 });
 
-async function healthOf({ grpc }: Sluice): Promise<Health> {
+async function readHealth({ grpc }: Sluice): Promise<Health> {
   const { path, requestSerialize, responseDeserialize } = grpcService(HealthDefinition).check;
   const client = new Client(grpc, credentials.createInsecure(), { "grpc.use_local_subchannel_pool": 1 });
   try {

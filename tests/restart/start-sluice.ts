@@ -1,23 +1,23 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
-const main = fileURLToPath(new URL("../../packages/server/src/main.ts", import.meta.url));
+const main = fileURLToPath(new URL("../../packages/cli/src/main.ts", import.meta.url));
 const startWithinMs = 60_000;
 
-/** A server in a process of its own, as an operator runs it. */
+/** A server in a separate process, as an operator runs it. */
 export interface Sluice {
   readonly http: string;
   /** `127.0.0.1:34567` */
   readonly grpc: string;
   readonly respPort: number;
-  /** Where the control plane is; empty where there is none. */
+  /** The address of the control plane; empty if there is none. */
   readonly admin: string;
   readonly pid: number;
-  /** Whether it wants to be asked. False where it cannot be reached. */
+  /** Whether it is ready. False if it cannot be reached. */
   isReady(): Promise<boolean>;
   /** Resolves with the exit code. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
-  /** Ends it and everything that it started, however it is. */
+  /** Ends it and everything that it started. */
   kill(): Promise<void>;
   readonly log: string;
 }

@@ -10,12 +10,14 @@ import {
 } from "@sluice/protocol";
 import type { Sluice } from "./start-sluice.ts";
 
-/** Who sends checks over one protocol, to whichever servers it is told of. */
+/** Sends checks over one protocol, to the servers that it is given. */
 export interface Caller {
   readonly name: string;
-  /** One check, or a batch of them. Rejects where it was not decided; resolves with how many were allowed. Never repeats. */
+  /**
+   * One check, or a batch of them. Rejects if it was not decided; resolves with how many were allowed. Never repeats.
+   */
   call(): Promise<number>;
-  /** Servers to be asked from now on. What is in flight elsewhere is waited for; then those connections are let go of. */
+  /** The servers to use from now on. Waits for calls in flight to others, then closes those connections. */
   use(servers: readonly Sluice[]): void;
   close(): Promise<void>;
 }
@@ -68,7 +70,7 @@ function channelTo(servers: readonly Sluice[]): Client {
   return new Client(`ipv4:${addresses}`, credentials.createInsecure(), channelOptions);
 }
 
-/** Leaves everything to the channel: it hears the GOAWAY, and sends what the server did not take up elsewhere. */
+/** Leaves everything to the channel: it handles the GOAWAY, and sends what the server did not process to another. */
 export function grpcCaller(subject: string): Caller {
   const asked = CheckRequest.fromPartial({ dimensions: dimensions(subject) });
   const channels: Client[] = [];
@@ -167,7 +169,7 @@ export function streamCaller(subject: string): Caller & { readonly resent: () =>
     call: () => new Promise((resolve, reject) => send({ resolve, reject })),
     use(servers): void {
       channels.push(channelTo(servers));
-      // What was sent over it is still answered.
+      // Its batches are still answered.
       stream?.end();
       stream = undefined;
     },
@@ -179,23 +181,23 @@ export function streamCaller(subject: string): Caller & { readonly resent: () =>
   };
 }
 
-function respClientOf({ respPort }: Sluice) {
+function connectResp({ respPort }: Sluice) {
   const socket = { host: "127.0.0.1", port: respPort, reconnectStrategy: false } as const;
   return createClient({ RESP: 2, socket, disableOfflineQueue: true }).on("error", () => {});
 }
 
-/** Redis' protocol has no word for "go elsewhere": a client leaves a server that is not ready, or loses what it sends last. */
+/** Redis' protocol cannot redirect: a client leaves a server that is not ready, or loses what it sends last. */
 export function respCaller(subject: string): Caller {
-  const open = new Map<Sluice, Promise<ReturnType<typeof respClientOf>>>();
+  const open = new Map<Sluice, Promise<ReturnType<typeof connectResp>>>();
   const next = takeTurns<Sluice>();
 
-  async function connect(server: Sluice): Promise<ReturnType<typeof respClientOf>> {
-    const client = respClientOf(server);
+  async function connect(server: Sluice): Promise<ReturnType<typeof connectResp>> {
+    const client = connectResp(server);
     await client.connect();
     return client;
   }
 
-  function connectionTo(server: Sluice): Promise<ReturnType<typeof respClientOf>> {
+  function connectionTo(server: Sluice): Promise<ReturnType<typeof connectResp>> {
     const connection = open.get(server) ?? connect(server);
     open.set(server, connection);
     return connection;
@@ -215,7 +217,7 @@ export function respCaller(subject: string): Caller {
       for (const [server, connection] of open) {
         if (servers.includes(server)) continue;
         open.delete(server);
-        // Waits for what is in flight. Should that fail, it fails there.
+        // Waits for calls in flight, and reports their failures.
         void connection.then((client) => client.close()).catch(() => {});
       }
     },
@@ -246,7 +248,7 @@ function takeTurns<T>(): Turns<T> {
   };
 }
 
-/** What came of the calls so far. */
+/** The outcome of the calls so far. */
 export interface Tally {
   /** Checks that were allowed, and so charged. */
   allowed: number;
@@ -258,7 +260,7 @@ export interface Traffic {
   stop(): Promise<void>;
 }
 
-/** Calls that follow one another, so many at a time, until it is stopped. */
+/** Sequential calls, this many at a time, until it is stopped. */
 export function startTraffic(caller: Caller, atATime: number): Traffic {
   const tally: Tally = { allowed: 0, failures: [] };
   let on = true;
@@ -269,7 +271,7 @@ export function startTraffic(caller: Caller, atATime: number): Traffic {
         tally.allowed += allowed;
       } catch (error) {
         tally.failures.push(String(error));
-        // So that what fails at once does not fail a million times.
+        // Avoids a tight loop of immediate failures.
         await new Promise((resolve) => setTimeout(resolve, 10));
       }
     }

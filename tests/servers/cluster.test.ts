@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { findOwner, ownersOf, parseClusterView } from "./src/cluster-view.ts";
+import { findOwner, findOwners, parseClusterView } from "./src/cluster-view.ts";
 import { flavors, startCluster, type TestCluster, type TestServer } from "./src/index.ts";
 
 describe.each(flavors)("a cluster of %s", (flavor) => {
@@ -12,7 +12,7 @@ describe.each(flavors)("a cluster of %s", (flavor) => {
 
   afterAll(() => cluster.close());
 
-  async function slotOf(key: string): Promise<number> {
+  async function findSlot(key: string): Promise<number> {
     return Number(await cluster.nodes[0]!.command("CLUSTER", "KEYSLOT", key));
   }
 
@@ -30,7 +30,7 @@ describe.each(flavors)("a cluster of %s", (flavor) => {
   });
 
   it("answers for a key at its owner alone", async () => {
-    const slot = await slotOf("fruit");
+    const slot = await findSlot("fruit");
     const owner = await cluster.ownerOf(slot);
     const other = anotherPrimary(owner);
     expect(await owner.command("SET", "fruit", "plum")).toBe("OK");
@@ -38,7 +38,7 @@ describe.each(flavors)("a cluster of %s", (flavor) => {
   });
 
   it("moves a slot with its keys", async () => {
-    const slot = await slotOf("tree");
+    const slot = await findSlot("tree");
     const from = await cluster.ownerOf(slot);
     const to = anotherPrimary(from);
     for (let index = 0; index < 250; index += 1) await from.command("SET", `{tree}${index}`, index);
@@ -50,7 +50,7 @@ describe.each(flavors)("a cluster of %s", (flavor) => {
   });
 
   it("sends clients on key by key while a slot moves", async () => {
-    const slot = await slotOf("river");
+    const slot = await findSlot("river");
     const from = await cluster.ownerOf(slot);
     const to = anotherPrimary(from);
     await from.command("MSET", "{river}1", "here", "{river}2", "there");
@@ -67,7 +67,7 @@ describe.each(flavors)("a cluster of %s", (flavor) => {
   });
 
   it("gives the slots of a dead primary to its replica, and takes the dead one back as a replica", async () => {
-    const slot = await slotOf("mountain");
+    const slot = await findSlot("mountain");
     const dead = await cluster.ownerOf(slot);
     const heir = await cluster.replicaOf(dead);
     await dead.kill();
@@ -111,9 +111,9 @@ describe("a node's view of its cluster", () => {
   });
 
   it("equals another in which every slot has the same owner", () => {
-    expect(ownersOf(view.toReversed())).toBe(ownersOf(view));
-    expect(ownersOf(parseClusterView("aaa 127.0.0.1:7000@17000 master - 0 0 1 connected 0-16383"))).not.toBe(
-      ownersOf(view),
+    expect(findOwners(view.toReversed())).toBe(findOwners(view));
+    expect(findOwners(parseClusterView("aaa 127.0.0.1:7000@17000 master - 0 0 1 connected 0-16383"))).not.toBe(
+      findOwners(view),
     );
   });
 });

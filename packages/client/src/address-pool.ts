@@ -1,10 +1,10 @@
 import type { QuestionKind } from "./exchange.ts";
 import type { GuardedAddress } from "./guarded-address.ts";
 
-/** The servers of a line, and which of them is asked next. */
+/** The servers of a line, and the choice of the next one. */
 export class AddressPool {
   readonly #addresses: readonly GuardedAddress[];
-  /** Where the next choice begins, so that servers that are equal take turns. */
+  /** Where the next choice starts, so that equal servers take turns. */
   #turn = 0;
 
   constructor(addresses: readonly GuardedAddress[]) {
@@ -16,7 +16,7 @@ export class AddressPool {
     return this.#addresses.reduce((sum, { unanswered }) => sum + unanswered, 0);
   }
 
-  /** Reaches servers that are not reached yet. Returns whether one can be asked, or is being reached. */
+  /** Connects to servers that are not connected yet. Returns whether one is ready, or connecting. */
   approach(): boolean {
     let hopeful = false;
     for (const address of this.#addresses) hopeful = address.approach() || hopeful;
@@ -37,7 +37,7 @@ export class AddressPool {
     return best;
   }
 
-  /** Whether another address than this one is ready. */
+  /** Whether another address is ready. */
   hasOther(asked: GuardedAddress | undefined): boolean {
     return this.#addresses.some((address) => address !== asked && address.ready);
   }

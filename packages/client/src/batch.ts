@@ -1,5 +1,6 @@
-import type { SluiceError, StoreUnavailableReason } from "sluice";
-import { Flight, type PendingQuestion } from "sluice/store";
+import type { SluiceError } from "sluice";
+import { Flight, type PendingQuestion } from "sluice/internal";
+import type { StoreUnavailableReason } from "sluice/store";
 import type { AnswerValue, Question, QuestionKind, Sending } from "./exchange.ts";
 import type { GuardedAddress } from "./guarded-address.ts";
 
@@ -9,11 +10,11 @@ export type Outcome =
   | { readonly kind: "refused"; readonly error: SluiceError }
   | Unanswered;
 
-/** No server could be asked, or none answered. */
+/** No server was available, or none answered. */
 export interface Unanswered {
   readonly kind: "unanswered";
   readonly reason: StoreUnavailableReason;
-  /** A server may have carried it out all the same. */
+  /** A server may have carried it out anyway. */
   readonly mayBeDone: boolean;
 }
 
@@ -23,7 +24,7 @@ export interface Pending extends PendingQuestion {
   readonly characters: number;
   readonly settle: (outcome: Outcome) => void;
   sentTo: GuardedAddress | undefined;
-  /** Whether it waits to be sent, and in how many batches it is under way. */
+  /** Whether it waits to be sent, and how many batches in flight it is in. */
   waits: boolean;
   inFlight: number;
 }

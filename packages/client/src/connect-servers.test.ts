@@ -6,12 +6,12 @@ import type { ConnectOptions } from "./remote-limiter.ts";
 import { ManualTime, settled } from "./testing/manual-time.ts";
 import { allowed, ScriptedExchange } from "./testing/scripted-exchange.ts";
 
-/** A client of so many servers, which the test plays, on time that the test moves. */
+/** A client of `count` servers that the test plays, on time that the test moves. */
 function setUp(options: ConnectOptions = {}, servers = 1, maxInFlight = 32, random = 1) {
   const time = new ManualTime();
   const exchanges: ScriptedExchange[] = [];
   const changes: string[] = [];
-  /** What the network brings before this turn of the event loop is over. */
+  /** Input from the network before the end of this turn of the event loop. */
   const arriving: (() => void)[] = [];
   const scheme = options.tls === undefined ? "grpc" : "grpcs";
   const names = Array.from({ length: servers }, (_, i) => `${scheme}://s${i}`);
@@ -43,7 +43,7 @@ function setUp(options: ConnectOptions = {}, servers = 1, maxInFlight = 32, rand
   );
   const checks = (users: readonly string[], more: CheckRequest = {}): Promise<Decision>[] =>
     users.map((user) => limiter.check({ ...more, dimensions: { user } }));
-  /** Past the opening, and past the turn of the event loop that batches are made in. */
+  /** Past the opening, and past the turn of the event loop that makes batches. */
   const flushed = async (): Promise<void> => {
     for (let i = 0; i < 6; i++) await settled();
   };
@@ -58,7 +58,7 @@ describe("checks of one turn of the event loop", () => {
     const asked = Promise.all(checks(["a", "b", "c"]));
     await flushed();
     expect(first.batches.map((batch) => batch.users)).toEqual([["a", "b", "c"]]);
-    const denied = { ...(await decisionOf(limiter, first)), allowed: false };
+    const denied = { ...(await createDecision(limiter, first)), allowed: false };
     first.batches[0]!.answer([
       { kind: "answer", value: { ...denied, allowed: true, remaining: 1 } },
       { kind: "answer", value: { ...denied, remaining: 2 } },
@@ -83,7 +83,7 @@ describe("checks of one turn of the event loop", () => {
     await limiter.close();
   });
 
-  it("wait where as many batches are on their way as may be, and then go together", async () => {
+  it("wait while as many batches as permitted are in flight, and then go together", async () => {
     const { first, checks, flushed, limiter } = setUp({}, 1, 1);
     void checks(["a"]);
     await flushed();
@@ -108,7 +108,7 @@ describe("checks of one turn of the event loop", () => {
     await limiter.close();
   });
 
-  it("do not share a batch where one has far less time than another", async () => {
+  it("do not share a batch if one has far less time than another", async () => {
     const { first, checks, flushed, limiter } = setUp();
     void checks(["patient"]);
     void checks(["hasty"], { deadlineMs: 10 });
@@ -121,7 +121,10 @@ describe("checks of one turn of the event loop", () => {
   });
 });
 
-async function decisionOf(limiter: ReturnType<typeof setUp>["limiter"], exchange: ScriptedExchange): Promise<Decision> {
+async function createDecision(
+  limiter: ReturnType<typeof setUp>["limiter"],
+  exchange: ScriptedExchange,
+): Promise<Decision> {
   const asked = limiter.check({});
   for (let i = 0; i < 6; i++) await settled();
   exchange.batches.pop()!.answer();
@@ -138,7 +141,7 @@ describe("before the first check", () => {
 });
 
 describe("a deadline", () => {
-  it("is answered by whenUnavailable: open, unless told otherwise", async () => {
+  it("is answered by whenUnavailable: open by default", async () => {
     const { time, checks, flushed, limiter, first } = setUp();
     const [asked] = checks(["a"]);
     await flushed();
@@ -154,7 +157,7 @@ describe("a deadline", () => {
   it.each([
     ["25ms", undefined, 25],
     [undefined, 40, 40],
-  ])("may be said as %s or %s", async (deadline, deadlineMs, expectedMs) => {
+  ])("may be given as %s or %s", async (deadline, deadlineMs, expectedMs) => {
     const { time, checks, flushed } = setUp({ deadline, deadlineMs });
     void checks(["a"]);
     await flushed();
@@ -199,11 +202,11 @@ describe("a deadline", () => {
     expect(answeredMs! - startedMs).toBeGreaterThanOrEqual(50);
   });
 
-  it("is not held against anybody while this very process stood still", async () => {
+  it("is not held against a server while this process was stalled", async () => {
     const { time, checks, flushed, first, arriving } = setUp();
     const [asked] = checks(["a"]);
     await flushed();
-    // The timer is due at 100, and rings at 190: the answer that came in between is read first.
+    // The timer is due at 100, and fires at 190: the answer that arrived in between is read first.
     time.clock.advance(190);
     arriving.push(() => first.batches[0]!.answer());
     await time.advance(0);
@@ -211,7 +214,7 @@ describe("a deadline", () => {
     expect(await asked).toMatchObject({ allowed: true, degraded: undefined });
   });
 
-  it("begins when a check can be sent, where this very process stood still before that", async () => {
+  it("starts when a check can be sent, if this process was stalled before that", async () => {
     const { time, checks, flushed, first, limiter } = setUp();
     void checks(["first"]);
     await flushed();
@@ -227,7 +230,7 @@ describe("a deadline", () => {
     expect(await asked).toMatchObject({ degraded: undefined });
   });
 
-  it("keeps nobody who waits for a first connection", async () => {
+  it("does not cut short the wait for a first connection", async () => {
     const { first, time, checks, flushed } = setUp({ whenUnavailable: "closed" });
     first.reachable = new Promise(() => undefined);
     const [asked] = checks(["a"]);
@@ -238,7 +241,7 @@ describe("a deadline", () => {
   });
 });
 
-describe("what was sent and is lost", () => {
+describe("a question that was sent and lost", () => {
   it("is not sent again, because it may have been charged", async () => {
     const { first, checks, flushed, limiter } = setUp();
     const [asked] = checks(["a"]);
@@ -251,7 +254,7 @@ describe("what was sent and is lost", () => {
   it.each([
     ["too few", ["a", "b"]],
     ["too many", []],
-  ])("may be all of a batch, where there are %s answers to it", async (_, more) => {
+  ])("may be a whole batch, if there are %s answers to it", async (_, more) => {
     const { first, checks, flushed } = setUp({ whenUnavailable: "closed" });
     const asked = Promise.all(checks(["a", ...more]));
     await flushed();
@@ -263,7 +266,7 @@ describe("what was sent and is lost", () => {
   it.each([
     ["it has an id", { id: "order-17" }],
     ["it is a preview", { preview: true }],
-  ] as const)("is sent to another server where %s", async (_, more) => {
+  ] as const)("is sent to another server if %s", async (_, more) => {
     const { exchanges, checks, flushed, limiter } = setUp({}, 2);
     const [asked] = checks(["a"], more);
     await flushed();
@@ -277,7 +280,7 @@ describe("what was sent and is lost", () => {
     expect(limiter.stats.repeated).toBe(1);
   });
 
-  it("is sent to another server after 60 % of its time where it may be, and the first answer counts", async () => {
+  it("is sent to another server after 60 % of its time if that is safe, and the first answer counts", async () => {
     const { exchanges, checks, flushed, time } = setUp({}, 2);
     const [asked] = checks(["a"], { id: "order-17" });
     await flushed();
@@ -289,7 +292,7 @@ describe("what was sent and is lost", () => {
     exchanges[1]!.batches[0]!.answer();
   });
 
-  it("is not sent twice to one server, which would be twice as slow then", async () => {
+  it("is not sent twice to one server, which would make it twice as slow", async () => {
     const { first, checks, flushed, time } = setUp();
     const [asked] = checks(["a"], { id: "order-17" });
     await flushed();
@@ -315,7 +318,7 @@ describe("what was sent and is lost", () => {
     expect(await asked).toMatchObject({ degraded: undefined });
   });
 
-  it("goes to another server without harm where it was not asked: a server that drains", async () => {
+  it("goes to another server if it was not carried out: a server that drains", async () => {
     const { exchanges, checks, flushed } = setUp({}, 2);
     const [asked] = checks(["a"]);
     await flushed();
@@ -330,7 +333,7 @@ describe("what was sent and is lost", () => {
     expect(await asked).toMatchObject({ degraded: undefined });
   });
 
-  it("goes elsewhere where a server is overloaded, and is degraded where all are", async () => {
+  it("goes to another server if one is overloaded, and is degraded if all are", async () => {
     const { exchanges, checks, flushed } = setUp({}, 2);
     const [asked] = checks(["a"]);
     await flushed();
@@ -371,7 +374,7 @@ describe("several servers", () => {
     await limiter.close();
   });
 
-  it("are asked as soon as the first of them can be, and one that cannot be reached never", async () => {
+  it("are used as soon as the first is connected, and an unreachable one is never used", async () => {
     const { first, second, checks, flushed, changes } = setUp({}, 2);
     first.reachable = false;
     const asked = Promise.all(checks(["a", "b"]));
@@ -382,7 +385,7 @@ describe("several servers", () => {
     expect(changes).toEqual(["s0:8081 connecting", "s1:8081 connecting", "s0:8081 aside", "s1:8081 ready"]);
   });
 
-  it("are not tried again at the same moment by all who lost them", async () => {
+  it("are not retried at the same moment by all clients that lost them", async () => {
     const { first, checks, flushed, time } = setUp({}, 1, 32, 0);
     first.reachable = false;
     await checks(["a"])[0];
@@ -390,7 +393,7 @@ describe("several servers", () => {
     expect(time.nextMs).toBe(25);
   });
 
-  it("are put aside where their connections end over and over", async () => {
+  it("are put aside if their connections keep ending", async () => {
     const { first, checks, flushed, changes, limiter } = setUp();
     void checks(["a"]);
     await flushed();
@@ -403,7 +406,7 @@ describe("several servers", () => {
     await limiter.close();
   });
 
-  it("are tried again in the background: after 50 ms, 100 ms, … and 5 s at most", async () => {
+  it("are retried in the background: after 50 ms, 100 ms, … and 5 s at most", async () => {
     const { first, checks, flushed, time } = setUp({}, 1);
     first.reachable = false;
     expect(await checks(["a"])[0]).toMatchObject({ degraded: "storage_unavailable" });
@@ -427,7 +430,7 @@ describe("several servers", () => {
   });
 });
 
-describe("while no server can be asked", () => {
+describe("while no server is available", () => {
   it("a check is answered at once, and touches nothing", async () => {
     const { first, checks, flushed, time, limiter } = setUp();
     first.reachable = false;
@@ -441,7 +444,7 @@ describe("while no server can be asked", () => {
     expect(limiter.stats.degraded.storage_unavailable).toBe(101);
   });
 
-  it("what waited is answered when the last server is put aside, not at its deadline", async () => {
+  it("a waiting check is answered when the last server is put aside, not at its deadline", async () => {
     const { first, checks, flushed, time } = setUp();
     let fail = (_error: Error): void => undefined;
     first.reachable = new Promise((_, reject) => {
@@ -454,7 +457,7 @@ describe("while no server can be asked", () => {
     expect(time.clock.nowMs()).toBe(0);
   });
 
-  it("a server that does not answer is broken off after five batches, and probed", async () => {
+  it("a server that does not answer is dropped after five batches, and probed", async () => {
     const { first, checks, flushed, time, limiter } = setUp();
     for (let batch = 0; batch < 5; batch++) {
       void checks([`u${batch}`]);
@@ -477,7 +480,7 @@ describe("while no server can be asked", () => {
     expect(await asked).toMatchObject({ degraded: undefined });
   });
 
-  it("a server that does not answer is broken off also where this process is always busy", async () => {
+  it("a server that does not answer is dropped even if this process is always busy", async () => {
     const { checks, flushed, time, limiter } = setUp();
     void checks(["first"]);
     await flushed();
@@ -491,7 +494,7 @@ describe("while no server can be asked", () => {
     await limiter.close();
   });
 
-  it("a server is not held to the haste of a few", async () => {
+  it("a server is not dropped because of a few very short deadlines", async () => {
     const { first, checks, flushed, time, limiter } = setUp();
     for (let turn = 0; turn < 10; turn++) {
       const [asked] = checks([`u${turn}`], { deadlineMs: 2 });
@@ -524,7 +527,7 @@ describe("while no server can be asked", () => {
     expect(limiter.stats.addresses).toMatchObject([{ state: "ready", breaker: "closed" }]);
   });
 
-  it("more than may wait is told so at once", async () => {
+  it("a check beyond the bound on waiting ones is answered at once", async () => {
     const { checks, limiter, first } = setUp({ maxWaiting: 2, whenUnavailable: "closed" });
     first.reachable = new Promise(() => undefined);
     const [, , third] = checks(["a", "b", "c"]);
@@ -550,7 +553,7 @@ describe("whenUnavailable", () => {
     expect(second).toMatchObject({ allowed: false, reason: "over_limit", degraded: "storage_unavailable" });
   });
 
-  it("may be policies, each of which does what its on_failure says", async () => {
+  it("may be policies, each of which applies its on_failure", async () => {
     const policies = {
       policies: [
         { id: "a", match: { kind: "a" }, limits: [{ by: ["user"], windows: ["4/h"] }], on_failure: "closed" },
@@ -584,7 +587,7 @@ describe("whenUnavailable", () => {
     expect([free!.allowed, billed!.allowed, billed!.degraded]).toEqual([true, false, "storage_unavailable"]);
   });
 
-  it("is told to the caller where the function throws", async () => {
+  it("passes on what the function throws", async () => {
     const whenUnavailable = (): boolean => {
       throw new TypeError("own mistake");
     };
@@ -599,7 +602,7 @@ describe("whenUnavailable", () => {
     });
   });
 
-  it("gives back what the local limit took, and charges it", async () => {
+  it("gives back to the local limit, and charges it", async () => {
     const { limiter, first } = setUp({ whenUnavailable: "local", local: limit("2/h").by("user") });
     first.reachable = false;
     const request = { dimensions: { user: "u1" } };
@@ -628,7 +631,7 @@ describe("charge, give and reset", () => {
     expect(await asked).toEqual([undefined, true, 1]);
   });
 
-  it("reject where no server can be asked, and say what that means", async () => {
+  it("reject if no server is available, and say what that means", async () => {
     const { limiter, first } = setUp();
     first.reachable = false;
     await expect(limiter.charge({ cost: 1 })).rejects.toBeInstanceOf(StoreUnavailable);
@@ -636,7 +639,7 @@ describe("charge, give and reset", () => {
     await expect(limiter.reset({})).rejects.toMatchObject({ message: expect.stringContaining("nothing was done") });
   });
 
-  it("say that it may have been done where the answer is lost", async () => {
+  it("say that it may have been done if the answer is lost", async () => {
     const { limiter, first, flushed } = setUp();
     const lost = expect(limiter.charge({ cost: 1 })).rejects.toMatchObject({
       reason: "storage_unavailable",
@@ -652,7 +655,7 @@ describe("charge, give and reset", () => {
     expect(first.batches[1]!.abandoned).toBe(true);
   });
 
-  it("go each for itself: one that is not answered keeps no other, and no check", async () => {
+  it("travel separately: one without an answer delays no other, and no check", async () => {
     const { limiter, first, flushed, checks } = setUp({}, 1, 2);
     const charges = [1, 2, 3].map((cost) => limiter.charge({ cost }));
     await flushed();
@@ -669,7 +672,7 @@ describe("charge, give and reset", () => {
     await charges[0];
   });
 
-  it("open the breaker where they are lost, and go on where they were not asked", async () => {
+  it("open the breaker if they are lost, and are retried if they were not carried out", async () => {
     const { limiter, first, flushed } = setUp();
     for (let i = 0; i < 5; i++) {
       const charged = limiter.charge({ cost: 1 }).catch((error: unknown) => error);
@@ -697,7 +700,7 @@ describe("charge, give and reset", () => {
   });
 });
 
-describe("what the caller got wrong", () => {
+describe("a mistake of the caller", () => {
   it.each([
     ["cost", { cost: 0 }],
     ["dimensions.user", { dimensions: { user: 5 } }],
@@ -720,12 +723,12 @@ describe("what the caller got wrong", () => {
     expect(first.batches).toEqual([]);
   });
 
-  it("is what the server refuses, and spoils nobody else's check", async () => {
+  it("is reported by the server, and does not affect other checks", async () => {
     const { checks, first, flushed, limiter } = setUp();
     const [bad, good] = checks(["a", "b"]);
     const failed = expect(bad).rejects.toMatchObject({ code: "policy_not_found" });
     await flushed();
-    const decision = await decisionOf(limiter, first);
+    const decision = await createDecision(limiter, first);
     first.batches[0]!.answer([
       { kind: "refused", error: new SluiceError("policy_not_found", "no such policy") },
       { kind: "answer", value: decision },
@@ -748,7 +751,7 @@ describe("what the caller got wrong", () => {
     [{ tls: { cert: "PEM" } }, "tls.key"],
     [{ tls: { key: "PEM" } }, "tls.cert"],
     [{ tls: { serverName: "" } }, "tls.serverName"],
-  ])("is an option that is none: %j", (options, name) => {
+  ])("is an invalid option: %j", (options, name) => {
     expect(() => setUp(options as ConnectOptions)).toThrow(
       expect.objectContaining({ code: "invalid_request", problems: [expect.objectContaining({ path: [name] })] }),
     );
@@ -764,14 +767,14 @@ describe("what the caller got wrong", () => {
     expect(() => setUp(options as ConnectOptions)).toThrow(SluiceError);
   });
 
-  it("is TLS for addresses in the clear", () => {
+  it("is TLS for plaintext addresses", () => {
     const none = (): never => {
       throw new Error("nothing is opened");
     };
     expect(() => connectServers(parseAddresses("grpc://s0", ["grpc"]), { tls: {} }, none)).toThrow("tls is for");
   });
 
-  it("is told without the token", () => {
+  it("is reported without the token", () => {
     expect(() => setUp({ token: "secret\n" })).toThrow(
       expect.objectContaining({ message: expect.not.stringContaining("secret") }),
     );
@@ -792,7 +795,7 @@ describe("onChange", () => {
 });
 
 describe("leases", () => {
-  it("that a server's counters do not answer for put nobody aside: it says so after a second", async () => {
+  it("that fail because a server's counters do not answer put no server aside: it says so after a second", async () => {
     const { first, checks, flushed, time, limiter } = setUp({ leases: { perSecond: 1 } });
     void checks(users(6));
     await flushed();
@@ -808,7 +811,7 @@ describe("leases", () => {
 });
 
 describe("close", () => {
-  it("answers what is open, and ends everything", async () => {
+  it("answers open questions, and ends everything", async () => {
     const { limiter, checks, flushed, time, first, second } = setUp({ whenUnavailable: "closed" }, 2);
     const asked = Promise.all(checks(["a", "b"]));
     await flushed();

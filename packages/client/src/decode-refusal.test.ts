@@ -1,8 +1,8 @@
-import { renderPath } from "sluice";
+import { renderPath } from "sluice/internal";
 import { describe, expect, it } from "vitest";
 import { parsePath, replyFromError } from "./decode-refusal.ts";
 
-describe("the way to a field", () => {
+describe("the path of a field", () => {
   it.each([
     [["dimensions", "ip"]],
     [["policies", 3]],
@@ -14,7 +14,7 @@ describe("the way to a field", () => {
     expect(parsePath(renderPath(path))).toEqual(path);
   });
 
-  it.each(["", "(more)", "a..b", "dimensions.", "[", "a[b]"])("is one step where it is none: %j", (field) => {
+  it.each(["", "(more)", "a..b", "dimensions.", "[", "a[b]"])("is one step if it is not a path: %j", (field) => {
     expect(parsePath(field)).toEqual([field]);
   });
 });

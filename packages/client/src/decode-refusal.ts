@@ -1,25 +1,26 @@
-import { type ErrorCode, errorCodes, type Problem, SluiceError } from "sluice";
+import { type ErrorCode, type Problem, SluiceError } from "sluice";
+import { errorCodes } from "sluice/internal";
 import type { Reply } from "./exchange.ts";
 
 /** An error as a server reports it, over either protocol. */
-export interface ToldError {
+export interface ReportedError {
   readonly code: string;
   readonly message: string;
   readonly problems: readonly { readonly field: string; readonly message: string }[];
 }
 
-/** What went wrong there, and not in the question. */
-const notTheCallers: ReadonlySet<string> = new Set<ErrorCode>(["internal", "not_local", "store_unavailable"]);
+/** A failure on the server, and not a mistake in the question. */
+const serverFailures: ReadonlySet<string> = new Set<ErrorCode>(["internal", "not_local", "store_unavailable"]);
 
-/** What an error means for the question. Codes that this version does not know are taken for a failure of the server. */
-export function replyFromError({ code, message, problems }: ToldError): Reply {
+/** What an error means for the question. Unknown codes are treated as a failure of the server. */
+export function replyFromError({ code, message, problems }: ReportedError): Reply {
   if (code === "overloaded") return { kind: "elsewhere", reason: "storage_overloaded" };
   if (code === "not_ready") return { kind: "elsewhere", reason: "storage_unavailable" };
-  if (!isErrorCode(code) || notTheCallers.has(code)) return { kind: "failed", reason: "storage_unavailable" };
+  if (!isErrorCode(code) || serverFailures.has(code)) return { kind: "failed", reason: "storage_unavailable" };
   return { kind: "refused", error: new SluiceError(code, message, problems.map(problemFrom)) };
 }
 
-function problemFrom({ field, message }: ToldError["problems"][number]): Problem {
+function problemFrom({ field, message }: ReportedError["problems"][number]): Problem {
   return { path: parsePath(field), message };
 }
 
@@ -27,7 +28,7 @@ function isErrorCode(code: string): code is ErrorCode {
   return (errorCodes as readonly string[]).includes(code);
 }
 
-/** `dimensions.ip`, `policies[3]` and `dimensions["a b"]`, as `renderPath` writes them. What is none is one step. */
+/** `dimensions.ip`, `policies[3]` and `dimensions["a b"]`, as `renderPath` writes them. Anything else is one step. */
 export function parsePath(field: string): readonly (string | number)[] {
   if (field === "(root)") return [];
   const steps: (string | number)[] = [];

@@ -1,6 +1,7 @@
-import type { CheckRequest, Decision, Receipt, SettledGrant, SluiceError, StoreUnavailableReason } from "sluice";
+import type { CheckRequest, Decision, SluiceError } from "sluice";
+import type { Receipt, SettledGrant, StoreUnavailableReason } from "sluice/store";
 
-/** What is asked of a server. Checks travel together, everything else alone. */
+/** A question to a server. Checks travel together, everything else alone. */
 export type Question =
   | { readonly kind: "check"; readonly request: CheckRequest }
   | { readonly kind: "charge"; readonly request: CheckRequest }
@@ -8,7 +9,7 @@ export type Question =
   | { readonly kind: "reset"; readonly request: CheckRequest }
   | LeaseQuestion;
 
-/** Asks for units to decide by, reports how the last ones were spent, or both. Of `request` only the counters matter. */
+/** Asks for units to spend, reports how the last ones were spent, or both. Only the counters of `request` matter. */
 export interface LeaseQuestion {
   readonly kind: "lease";
   readonly request: CheckRequest;
@@ -16,23 +17,23 @@ export interface LeaseQuestion {
   readonly settled: SettledGrant | undefined;
 }
 
-/** What was granted, and how long that is good for, counted from before it was asked for. */
+/** A grant, and how long it is good for, counted from before it was requested. */
 export interface LeaseReply {
   readonly granted: number;
   readonly epoch: number;
-  /** Of what was kept: not to be spent. */
+  /** The part of the kept units that must not be spent. */
   readonly forgotten: number;
   readonly leaseMs: number;
   readonly staleMs: number;
-  /** What one check takes that says no cost of its own. */
+  /** The cost of a check that names none. */
   readonly cost: number;
-  /** How the counters stood after the grant. */
+  /** The state of the counters after the grant. */
   readonly decision: Decision;
 }
 
 export type QuestionKind = Question["kind"];
 
-/** Whether asking twice does the same as asking once. */
+/** Whether asking twice has the same effect as asking once. */
 export function isRepeatable(question: Question): boolean {
   if (question.kind === "reset") return true;
   return question.kind === "check" && (question.request.preview === true || question.request.id !== undefined);
@@ -48,39 +49,42 @@ export function countCharacters(question: Question): number {
   return characters;
 }
 
-/** A question on its way. */
+/** A question in flight. */
 export interface SentQuestion {
   readonly question: Question;
-  /** How long the server may take to find the answer: whole milliseconds, less than the caller waits. */
+  /** How long the server may take for the answer: whole milliseconds, less than the caller waits. */
   readonly withinMs: number;
 }
 
-/** The decision of a check, whether something was given back, how many counters were reset, a lease; nothing for a charge. */
+/**
+ * The decision of a check, whether something was given back, how many counters were reset, a lease; nothing for a
+ * charge.
+ */
 export type AnswerValue = Decision | LeaseReply | boolean | number | undefined;
 
-/** What a server says to one question. */
+/** A server's reply to one question. */
 export type Reply =
   | { readonly kind: "answer"; readonly value: AnswerValue }
-  /** The caller got something wrong. */
+  /** The caller made a mistake. */
   | { readonly kind: "refused"; readonly error: SluiceError }
-  /** The server did nothing about it, and would rather not: another one may be asked. */
+  /** The server did nothing about it, and declines to: another one may be asked. */
   | { readonly kind: "elsewhere"; readonly reason: StoreUnavailableReason }
-  /** It went wrong there, and nobody knows how far it got. */
+  /** It failed there, and may have been partly carried out. */
   | { readonly kind: "failed"; readonly reason: StoreUnavailableReason };
 
 /** Why questions that were handed to an exchange got no reply. */
 export type FailedBecause =
-  /** None of them was carried out, and none will be: they may be asked again, of anybody. */
+  /** None of them was or will be carried out: they may be sent again, to any server. */
   | "not_asked"
   /** They may have been carried out. */
   | "lost"
-  /** Whoever we are may not ask this. None of them was carried out. */
+  /** This client may not ask this. None of them was carried out. */
   | "refused";
 
 export class ExchangeError extends Error {
   override readonly name = "ExchangeError";
   readonly because: FailedBecause;
-  /** What callers are told, where they were refused. */
+  /** The error for callers, if they were refused. */
   readonly refusal: SluiceError | undefined;
 
   constructor(because: FailedBecause, message: string, refusal?: SluiceError) {
@@ -90,40 +94,42 @@ export class ExchangeError extends Error {
   }
 }
 
-/** A batch that is on its way. */
+/** A batch in flight. */
 export interface Sending {
   /** In the order of the questions. Rejects with an `ExchangeError`, for all of them. */
   readonly replies: Promise<readonly Reply[]>;
-  /** Nobody waits for it any more: what it holds is let go of, and `replies` may stay open. */
+  /** The answer is no longer needed: its resources are released, and `replies` may stay open. */
   abandon(): void;
 }
 
 /**
- * A way to ask one server. Nothing is open before `open`, and nothing after `close`. No socket keeps the process alive for long when
- * nobody waits.
+ * A connection to one server. Nothing is open before `open`, and nothing after `close`. An idle socket does not keep
+ * the process alive for long.
  *
- * An exchange has no deadline of its own for questions: who asks gives up by himself.
+ * An exchange has no deadline for questions: the caller has one.
  */
 export interface Exchange {
-  /** How many batches of one kind may be on their way at once. */
+  /** How many batches of one kind may be in flight at once. */
   readonly maxInFlight: number;
   /**
-   * Reaches the server and finds out whether it wants to be asked. Rejects where it does not, or not within that time. Asked
-   * again after a failure, or when the exchange told that it has ended, it begins afresh.
+   * Connects and finds out whether the server accepts questions. Rejects if it does not, or not within that time.
+   * Called again after a failure, or when the exchange reported its end, it starts over.
    */
   open(withinMs: number): Promise<void>;
   /** Up to `maxBatch` checks, or one question of another kind. Does not throw. */
   send(kind: QuestionKind, questions: readonly SentQuestion[]): Sending;
-  /** Ends everything at once. What is on its way is lost. It may be opened again. */
+  /** Ends everything at once. Batches in flight are lost. It may be opened again. */
   close(): void;
 }
 
 export interface ExchangeEvents {
-  /** The server leaves, or the connection is gone: nothing more should be sent until it was opened again. */
+  /** The server is leaving, or the connection is gone: send nothing more until it is opened again. */
   onEnd(why: string): void;
 }
 
-/** The most that travels together. */
+/** The most questions that travel together. */
 export const maxBatch = 256;
-/** And the most characters of it, so that a batch stays below what servers take, with six bytes for each in JSON at worst. */
+/**
+ * The most characters in a batch, so that it stays below what servers accept, with up to six bytes for each in JSON.
+ */
 export const maxBatchCharacters: number = 128 * 1024;

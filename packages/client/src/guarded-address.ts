@@ -1,11 +1,11 @@
-import { CircuitBreaker, type CircuitState } from "sluice";
-import type { Peer } from "sluice/store";
+import type { Peer } from "sluice/internal";
+import { CircuitBreaker, type CircuitState } from "sluice/store";
 import type { Exchange, ExchangeEvents, QuestionKind, Sending, SentQuestion } from "./exchange.ts";
 import type { RemoteTime } from "./remote-time.ts";
 
 /**
- * How an address stands: not asked yet; being reached; can be asked; put aside, because it could not be reached or did not
- * answer, and tried again in the background.
+ * The state of an address: not used yet; connecting; ready; put aside, because it was unreachable or did not answer,
+ * and retried in the background.
  */
 export type AddressState = "idle" | "connecting" | "ready" | "aside";
 
@@ -28,25 +28,25 @@ export interface GuardedAddressOptions {
   readonly random: () => number;
   /** How long a server may take to accept a connection. */
   readonly openWithinMs: number;
-  /** It can be asked. */
+  /** It is ready. */
   readonly onReady: () => void;
-  /** It cannot be reached, or stopped answering: there is no use in waiting for it. */
+  /** It is unreachable, or stopped answering: waiting for it is useless. */
   readonly onAside: () => void;
   readonly onChange: (address: string, state: AddressState, why: string) => void;
 }
 
 const firstPauseMs = 50;
 const longestPauseMs = 5_000;
-/** A connection that ends before this was a short one; at most this many of them may follow each other. */
+/** A connection that ends before this was a short one; at most this many in a row are permitted. */
 const shortStayMs = 100;
 const mostShortStays = 3;
 /** How often a breaker that opened is probed. */
 const probeEveryMs = 1_000;
 
 /**
- * One server. It is reached when it is first needed, and again when its connection has ended. If it cannot be reached, or leaves
- * batches unanswered so that its breaker opens, it is put aside: for 50 ms at first and up to 5 s later, and tried again in the
- * background. Questions wait only for an address that nothing is held against.
+ * One server. It is connected on first use, and again when its connection has ended. If it is unreachable, or leaves
+ * batches unanswered so that its breaker opens, it is put aside: for 50 ms at first and up to 5 s later, and retried in
+ * the background. Questions wait only for an address without failures.
  */
 export class GuardedAddress implements Peer {
   readonly name: string;
@@ -63,7 +63,7 @@ export class GuardedAddress implements Peer {
   #sent = 0;
   #batches = 0;
   #failedBatches = 0;
-  /** Questions that are on their way, and batches: none of one kind takes the room of another. */
+  /** Questions and batches in flight: no kind takes the room of another. */
   unanswered = 0;
   readonly inFlight: Record<QuestionKind, number> = { check: 0, charge: 0, give: 0, reset: 0, lease: 0 };
 
@@ -99,12 +99,12 @@ export class GuardedAddress implements Peer {
     return this.#state === "ready" && this.inFlight[kind] < this.#exchange.maxInFlight;
   }
 
-  /** What batches settle under. */
+  /** Batches settle under these rules. */
   get generation(): number {
     return this.#breaker.generation;
   }
 
-  /** Sees to it that it can be asked soon. False where it is put aside, so that there is nothing to wait for. */
+  /** Prepares it for use. False if it is put aside, so that there is nothing to wait for. */
   approach(): boolean {
     if (this.#state === "idle") this.#open("call");
     return this.#state !== "aside";
@@ -116,7 +116,7 @@ export class GuardedAddress implements Peer {
     return this.#exchange.send(kind, questions);
   }
 
-  /** Whether it has answered a batch lately. */
+  /** Whether it has answered a batch recently. */
   get isHeard(): boolean {
     return this.#breaker.isHeard(this.#options.time.clock.nowMs());
   }
@@ -145,7 +145,7 @@ export class GuardedAddress implements Peer {
       () => {
         if (this.#closed) return;
         if (admission === "probe") this.succeed(generation);
-        // The breaker may have opened meanwhile, by what was sent before.
+        // The breaker may have opened meanwhile, because of earlier questions.
         if (this.#breaker.state !== "closed") this.#putAside("it did not answer what it was sent before");
         else {
           this.#failures = 0;
@@ -157,13 +157,13 @@ export class GuardedAddress implements Peer {
       (error: unknown) => {
         if (this.#closed) return;
         if (admission === "probe") this.#breaker.fail(this.#options.time.clock.nowMs(), generation);
-        // The breaker has seen to it where it heard of it.
+        // The breaker has handled it, if it was notified.
         if (this.#callOff === undefined) this.#putAside(error instanceof Error ? error.message : String(error));
       },
     );
   }
 
-  /** The server left, or the connection is gone. That says nothing against the next one, unless it goes on like that. */
+  /** The server left, or the connection is gone. That is not held against the next one, unless it keeps happening. */
   #end(why: string): void {
     if (this.#closed || this.#state !== "ready") return;
     const stayed = this.#options.time.clock.nowMs() - this.#readyMs >= shortStayMs;
@@ -176,7 +176,7 @@ export class GuardedAddress implements Peer {
     this.#open("call");
   }
 
-  /** A connection that stopped answering may be half open, which only a new one finds out. */
+  /** A connection that stopped answering may be half open, which only a new one reveals. */
   #breakOff(why: string): void {
     if (this.#closed) return;
     this.#exchange.close();
@@ -188,7 +188,7 @@ export class GuardedAddress implements Peer {
     this.#become("aside", why);
     const { time, random } = this.#options;
     const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(this.#failures - 1, 10));
-    // Clients that lost the same server must not come back to it at the same moment.
+    // Clients that lost the same server must not all return at the same moment.
     const waitMs = Math.max(this.#breaker.state === "closed" ? 0 : probeEveryMs + 1, pauseMs * (0.5 + random() / 2));
     this.#callOff?.();
     this.#callOff = time.scheduleIdly(waitMs, () => this.#retry());

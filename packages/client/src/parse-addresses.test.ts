@@ -32,19 +32,19 @@ describe("addresses", () => {
     ["redis://10.0.0.5", /must be grpc:/],
     ["grpc://", /must be grpc:/],
     ["grpc://a:99999", /must be grpc:/],
-    ["grpc://a/path", /nothing behind the port/],
-    ["http://a?x=1", /nothing behind the port/],
+    ["grpc://a/path", /nothing after the port/],
+    ["http://a?x=1", /nothing after the port/],
     ["grpc://user:secret@a", /token/],
     ["grpc+unix:run/sluice.sock", /whole path/],
     ["unix:/run/sluice.sock", /must be grpc:/],
     ["grpc://a,a", /twice/],
     [["grpc://a", 5], /list of such texts/],
     [undefined, /list of such texts/],
-  ])("are refused with a word of what they should be: %j", (written, message) => {
+  ])("are refused, with what they should be: %j", (written, message) => {
     expect(() => parseAddresses(written as string, ["grpc", "http"])).toThrow(message);
   });
 
-  it("never tell a password", () => {
+  it("never show a password", () => {
     for (const written of ["grpc://user:secret@a", "redis://user:secret@a"]) {
       expect(() => parseAddresses(written, ["grpc"])).toThrow(
         expect.objectContaining({ message: expect.not.stringContaining("secret") }),
@@ -52,7 +52,7 @@ describe("addresses", () => {
     }
   });
 
-  it("of gRPC lead, where only HTTP is spoken, to where they are", () => {
+  it("of gRPC, with only HTTP supported, refer to the package that supports them", () => {
     expect(() => parseAddresses("grpc://a", ["http"])).toThrow('"@sluice/client"');
   });
 });

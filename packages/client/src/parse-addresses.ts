@@ -2,16 +2,16 @@ import { invalidRequest } from "./invalid-request.ts";
 
 export type Scheme = "grpc" | "http";
 
-/** Where a server is. */
+/** The address of a server. */
 export interface Address {
   readonly scheme: Scheme;
   readonly tls: boolean;
-  /** What it is called in stats, errors and logs: `10.0.0.5:8081`, or the path of a socket. */
+  /** Its name in stats, errors and logs: `10.0.0.5:8081`, or the path of a socket. */
   readonly name: string;
   readonly place:
     | { readonly kind: "port"; readonly host: string; readonly port: number }
     | { readonly kind: "socket"; readonly path: string };
-  /** What HTTP paths begin with, without a slash at the end; empty for gRPC. */
+  /** The prefix of HTTP paths, without a slash at the end; empty for gRPC. */
   readonly basePath: string;
 }
 
@@ -31,8 +31,8 @@ const forms: Readonly<Record<string, SchemeForm>> = {
 const maxAddresses = 64;
 
 /**
- * `grpc://10.0.0.5:8081,10.0.0.6:8081`, or a list of such texts. An address without a scheme has that of the one before it.
- * Sockets of a machine are `grpc+unix:/run/sluice.sock` and `http+unix:/run/sluice.sock`.
+ * `grpc://10.0.0.5:8081,10.0.0.6:8081`, or a list of such texts. An address without a scheme has that of the previous
+ * one. Local sockets are `grpc+unix:/run/sluice.sock` and `http+unix:/run/sluice.sock`.
  */
 export function parseAddresses(written: string | readonly string[], schemes: readonly Scheme[]): readonly Address[] {
   const isList = Array.isArray(written) && written.every((one) => typeof one === "string");
@@ -40,13 +40,13 @@ export function parseAddresses(written: string | readonly string[], schemes: rea
   const texts = (typeof written === "string" ? [written] : written)
     .flatMap((one) => one.split(","))
     .map((one) => one.trim());
-  if (texts.length > maxAddresses) throw wrong(`are ${texts.length}; at most ${maxAddresses} can be asked`);
+  if (texts.length > maxAddresses) throw wrong(`are ${texts.length}; at most ${maxAddresses} are supported`);
   const found: Address[] = [];
   let scheme: string | undefined;
   for (const text of texts) {
     const own = /^([a-z]+(?:\+unix)?):/i.exec(text)?.[1]?.toLowerCase();
     const known = own !== undefined && (own in forms || own.endsWith("+unix")) ? own : undefined;
-    // What looks like a scheme may be the name of a host before its port.
+    // What looks like a scheme may be a host name before its port.
     if (known === undefined && (own === undefined || /^[^/]+:\d+$/.test(text)) && scheme !== undefined) {
       found.push(parsePort(scheme, `${scheme}://${text}`, schemes));
       continue;
@@ -64,15 +64,15 @@ export function parseAddresses(written: string | readonly string[], schemes: rea
 function parsePort(word: string, text: string, schemes: readonly Scheme[]): Address {
   const form = forms[word];
   if (form === undefined || !schemes.includes(form.scheme)) throw wrong(unspoken(word, schemes));
-  // Of a scheme that it does not know the URL keeps the host as it is written, and leaves out no port.
+  // For an unknown scheme, the URL keeps the host as written, and omits no port.
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || url.hostname === "") throw wrong(`must be ${wanted(schemes)}, but one is ${show(text)}`);
   if (url.username !== "" || url.password !== "")
-    throw wrong("must not have a user or a password in them; say `token` in the options");
-  if (url.search !== "" || url.hash !== "") throw wrong(`must have nothing behind the port, but one is ${show(text)}`);
+    throw wrong("must not contain a user or a password; use the option `token`");
+  if (url.search !== "" || url.hash !== "") throw wrong(`must have nothing after the port, but one is ${show(text)}`);
   const basePath = url.pathname.replace(/(?<!\/)\/+$/, "");
   if (basePath !== "" && form.scheme === "grpc")
-    throw wrong(`must have nothing behind the port, but one is ${show(text)}`);
+    throw wrong(`must have nothing after the port, but one is ${show(text)}`);
   const port = url.port === "" ? form.port : Number(url.port);
   const name = `${url.hostname}:${port}`;
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
@@ -95,14 +95,14 @@ function wanted(schemes: readonly Scheme[]): string {
 function unspoken(word: string, schemes: readonly Scheme[]): string {
   if (word in forms && !schemes.includes(forms[word]!.scheme))
     return `must be ${wanted(schemes)}; for ${word}:// import connect from "@sluice/client"`;
-  return `must be ${wanted(schemes)}; ${word} is not spoken`;
+  return `must be ${wanted(schemes)}; ${word} is not supported`;
 }
 
 function wrong(message: string): Error {
   return invalidRequest("addresses", message);
 }
 
-/** Without what may be a password. */
+/** Without a possible password. */
 function show(text: string): string {
   return JSON.stringify(text.replace(/\/\/[^/]*@/, "//…@").slice(0, 100));
 }

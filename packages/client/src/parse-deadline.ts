@@ -1,12 +1,13 @@
-import { maxDeadlineMs, parseDuration, SluiceError } from "sluice";
+import { SluiceError } from "sluice";
+import { maxDeadlineMs, parseDuration } from "sluice/internal";
 import { invalidRequest } from "./invalid-request.ts";
 import type { ConnectOptions } from "./remote-limiter.ts";
 
 /** How long a check waits, by either of the two options. Undefined if neither is given. */
 export function parseDeadlineMs({ deadline, deadlineMs }: ConnectOptions): number | undefined {
   if (deadline === undefined) return deadlineMs === undefined ? undefined : inRange("deadlineMs", deadlineMs);
-  if (deadlineMs !== undefined) throw invalidRequest("deadline", "and deadlineMs say the same; give one of them");
-  return inRange("deadline", typeof deadline === "string" ? durationOf(deadline) : Number.NaN);
+  if (deadlineMs !== undefined) throw invalidRequest("deadline", "and deadlineMs are alternatives; give one of them");
+  return inRange("deadline", typeof deadline === "string" ? parseDurationMs(deadline) : Number.NaN);
 }
 
 function inRange(name: string, ms: number): number {
@@ -16,7 +17,7 @@ function inRange(name: string, ms: number): number {
   throw invalidRequest(name, `must be ${wanted}`);
 }
 
-function durationOf(text: string): number {
+function parseDurationMs(text: string): number {
   try {
     return parseDuration(text);
   } catch (error) {

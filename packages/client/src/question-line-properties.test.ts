@@ -6,7 +6,7 @@ import { parseAddresses } from "./parse-addresses.ts";
 import { ManualTime, settled } from "./testing/manual-time.ts";
 import { ScriptedExchange } from "./testing/scripted-exchange.ts";
 
-/** What may happen to a client of three servers. */
+/** Events for a client of three servers. */
 const event = fc.oneof(
   {
     weight: 5,
@@ -33,7 +33,7 @@ const event = fc.oneof(
   },
 );
 
-it("whatever happens, each check is answered once and in time, and none is sent twice that may have been charged", async () => {
+it("under any events, each check is answered once and in time, and none is repeated that may have been charged", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(event, { maxLength: 40 }), async (events) => {
       const time = new ManualTime();
@@ -55,7 +55,10 @@ it("whatever happens, each check is answered once and in time, and none is sent 
       );
       const askedMs: number[] = [];
       const answeredMs: number[] = [];
-      /** What servers may have charged: by user, how often it was sent and not said to have been left alone. */
+      /**
+       * The charges that servers may have made: by user, how often a check was sent and not reported as not carried
+       * out.
+       */
       const charged = new Map<string, number>();
       const played = new Set<object>();
 
@@ -96,7 +99,7 @@ it("whatever happens, each check is answered once and in time, and none is sent 
       for (const { batches } of exchanges)
         for (const { users } of batches) for (const user of users) charged.set(user!, (charged.get(user!) ?? 0) + 1);
       for (const [user, times] of charged) if (user.startsWith("plain")) expect(times, user).toBeLessThanOrEqual(1);
-      // 100 ms, as much again where time jumped before the event loop went round, and what a timer may be late.
+      // 100 ms, as much again if time jumped before the event loop ran, and the lateness of a timer.
       for (const [i, ms] of askedMs.entries()) expect(answeredMs[i]! - ms).toBeLessThanOrEqual(202);
       expect(limiter.stats).toMatchObject({ waiting: 0, unanswered: 0 });
       await limiter.close();

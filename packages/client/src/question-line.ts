@@ -1,4 +1,4 @@
-import { Deadlines, mayRepeat, retryAtMs, whyLate } from "sluice/store";
+import { Deadlines, mayRepeat, retryAtMs, whyLate } from "sluice/internal";
 import { AddressPool } from "./address-pool.ts";
 import { Batch, mayStillBeAnswered, type Outcome, type Pending, type Unanswered } from "./batch.ts";
 import {
@@ -24,7 +24,7 @@ export interface QuestionLineOptions {
 }
 
 export interface LineStats {
-  /** Questions that were sent, repeated ones each time, and the batches that they were sent in. */
+  /** Questions that were sent, repeated ones each time, and their batches. */
   readonly sent: number;
   readonly batches: number;
   readonly repeated: number;
@@ -36,10 +36,10 @@ export interface LineStats {
 const serverShare = 0.8;
 
 /**
- * Questions to any of several servers. What arrives in one turn of the event loop travels together, to the ready server that has
- * the fewest unanswered questions; servers that are equal in that take turns. A question belongs to no server until it is sent, so
- * that a server that fails takes down only what it was sent. What was sent and is lost is asked again only if that cannot charge
- * twice. How long questions and batches live is the story of `Deadlines`.
+ * Questions to any of several servers. Questions of one turn of the event loop travel together, to the ready server
+ * that has the fewest unanswered questions; equal servers take turns. A question belongs to no server until it is sent,
+ * so that a failing server affects only the questions that it was sent. A lost question is repeated only if that cannot
+ * charge twice. `Deadlines` describes how long questions and batches live.
  */
 export class QuestionLine {
   readonly #addresses: AddressPool;
@@ -90,7 +90,7 @@ export class QuestionLine {
     };
   }
 
-  /** Settles once, and before it returns only if no server can be asked. */
+  /** Settles once, and before it returns only if no server is available. */
   ask(question: Question, budgetMs: number, settle: (outcome: Outcome) => void): void {
     if (this.#closed || !this.#addresses.approach()) {
       settle(unavailable);
@@ -124,12 +124,12 @@ export class QuestionLine {
     deadlines.watch(Math.min(expiresMs, retryMs), nowMs);
   }
 
-  /** A server can be asked. */
+  /** A server is ready. */
   wake(): void {
     if (this.#waiting.length > 0) this.#deadlines.endTurnSoon(this.#time.clock.nowMs());
   }
 
-  /** A server was put aside. If it was the last one, what waits is answered now. */
+  /** A server was put aside. If it was the last one, waiting questions are answered now. */
   failWaiting(): void {
     if (this.#waiting.length === 0 || this.#addresses.approach()) return;
     for (const pending of this.#waiting.takeAll()) this.#settle(pending, unavailable);
@@ -160,7 +160,7 @@ export class QuestionLine {
     pending.settle(outcome);
   }
 
-  /** Where no caller waits and nothing is under way, no timer keeps the process alive. */
+  /** If no caller waits and nothing is in flight, no timer keeps the process alive. */
   #rest(): void {
     if (this.#openCount === 0 && this.#deadlines.flights.length === 0) this.#deadlines.rest();
   }
@@ -236,7 +236,8 @@ export class QuestionLine {
   #reply(pending: Pending, reply: Reply): void {
     if (reply.kind === "answer" || reply.kind === "refused") this.#settle(pending, reply);
     else if (mayStillBeAnswered(pending)) return;
-    // One that a server turns away goes to another, once; if there is no other, it is not sent into the same refusal again.
+    // A question that a server declines goes to another, once; if there is no other, it is not sent into the same
+    // refusal again.
     else if (reply.kind === "elsewhere" && pending.repeats === 0 && this.#addresses.hasOther(pending.sentTo))
       this.#repeat(pending);
     else this.#settle(pending, { kind: "unanswered", reason: reply.reason, mayBeDone: reply.kind === "failed" });
@@ -255,7 +256,7 @@ export class QuestionLine {
     }
   }
 
-  /** Asks once more, where that is safe and there is time. */
+  /** Asks once more, if that is safe and there is time. */
   #repeat(pending: Pending): void {
     if (pending.settled) return;
     const nowMs = this.#time.clock.nowMs();
@@ -268,7 +269,7 @@ export class QuestionLine {
     this.#deadlines.endTurnSoon(nowMs);
   }
 
-  /** It was answered, or failed, and there is room for another batch. */
+  /** It was answered, or failed, so there is room for another batch. */
   #land(batch: Batch): void {
     if (!this.#deadlines.removeFlight(batch)) return;
     if (!batch.overdue) batch.peer.inFlight[batch.kind] -= 1;

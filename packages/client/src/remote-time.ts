@@ -1,4 +1,5 @@
-import { type Clock, systemClock } from "sluice";
+import type { Clock } from "sluice";
+import { systemClock } from "sluice/internal";
 
 /** Calls `wake` once, `waitMs` from now. Returns a function that cancels it. */
 export type Schedule = (waitMs: number, wake: () => void) => () => void;
@@ -10,13 +11,13 @@ export interface RemoteTime {
   readonly schedule: Schedule;
   /** For work in the background: does not keep the process alive. */
   readonly scheduleIdly: Schedule;
-  /** At the end of this turn of the event loop, when everything that arrived in it has been read. */
+  /** At the end of this turn of the event loop, when all of its input has been read. */
   readonly soon: (act: () => void) => void;
 }
 
 export const systemTime: RemoteTime = {
   clock: systemClock,
-  // A timer may ring up to a millisecond early: the question line then reads the clock, and waits for the rest.
+  // A timer may fire up to a millisecond early: the question line then reads the clock, and waits for the rest.
   schedule(waitMs, wake) {
     const timer = setTimeout(wake, Math.ceil(waitMs));
     return () => clearTimeout(timer);

@@ -7,8 +7,8 @@ interface Waiting {
 }
 
 /**
- * Questions that wait to be sent, in groups by kind and by how long they have time: what travels together has about the same
- * deadline.
+ * Questions that wait to be sent, in groups by kind and by time left: questions that travel together have about the
+ * same deadline.
  */
 export class WaitingGroups<T extends Waiting> implements Iterable<T> {
   readonly #groups = new Map<string, readonly T[]>();
@@ -58,7 +58,7 @@ export class WaitingGroups<T extends Waiting> implements Iterable<T> {
   }
 }
 
-/** The names of groups, made once. They depend on nothing else, so all lines share them. */
+/** The names of groups, created once. They depend on nothing else, so all lines share them. */
 const groupNames = new Map<QuestionKind, readonly string[]>();
 
 /** Budgets of one group differ by less than a factor of two. */

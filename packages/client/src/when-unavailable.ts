@@ -6,11 +6,10 @@ import {
   type Limiter,
   type LimiterOptions,
   type OneLimit,
-  type Receipt,
   StoreUnavailable,
-  type StoreUnavailableReason,
 } from "sluice";
-import { outageDecision } from "sluice/store";
+import { outageDecision } from "sluice/internal";
+import type { Receipt, StoreUnavailableReason } from "sluice/store";
 import { invalidRequest } from "./invalid-request.ts";
 
 /** Decides in place of a server: a decision, or whether the request is allowed. */
@@ -20,41 +19,38 @@ export type DecideInstead = (
 ) => Decision | boolean | Promise<Decision | boolean>;
 
 /**
- * What answers a check while no server does: everything passes, nothing passes, a limiter in this process decides (`local`), or a
- * function does.
+ * How a check is answered while no server answers: everything passes, nothing passes, a limiter in this process decides
+ * (`local`), or a function does.
  */
 export type WhenUnavailable = "open" | "closed" | "local" | DecideInstead;
 
 /**
- * What decides locally: a limit or a limiter of one's own; or policies, of which each then does what its `on_failure` says, with
- * its `local_share` or `local_limits`, as if its counters could not be asked.
+ * The local decision: a limit or a limiter; or policies, each of which applies its `on_failure`, with its `local_share`
+ * or `local_limits`, as if its counters were unavailable.
  */
 export type LocalLimits = OneLimit | Pick<Limiter, "check" | "charge" | "give"> | Pick<LimiterOptions, "policies">;
 
 type LocalLimiter = Pick<Limiter, "check" | "charge" | "give">;
 
-/** What is done while no server answers. */
+/** The behaviour while no server answers. */
 export interface Stopgap {
   check(request: CheckRequest, reason: StoreUnavailableReason): Decision | Promise<Decision>;
-  /** Undefined where nothing in this process can be charged. */
+  /** Undefined if nothing in this process can be charged. */
   readonly charge: ((request: CheckRequest, reason: StoreUnavailableReason) => Promise<undefined>) | undefined;
-  /** Whether a receipt is of this process. */
+  /** Whether a receipt is from this process. */
   issued(receipt: Receipt): boolean;
   give(receipt: Receipt): Promise<boolean>;
 }
 
-/** Receipts of this process, which no server knows. */
+/** Receipts of this process, which servers do not know. */
 const localReceipt = "local:";
 
 export function createStopgap(whenUnavailable: WhenUnavailable, local: LocalLimits | undefined): Stopgap {
   const limiter = local === undefined ? undefined : localLimiterFrom(local);
   if (whenUnavailable === "local" && limiter === undefined)
-    throw invalidRequest(
-      "local",
-      'must be given where whenUnavailable is "local": a limit, a limiter, or { policies }',
-    );
+    throw invalidRequest("local", 'must be given if whenUnavailable is "local": a limit, a limiter, or { policies }');
   if (whenUnavailable !== "local" && limiter !== undefined)
-    throw invalidRequest("local", 'is asked only where whenUnavailable is "local"');
+    throw invalidRequest("local", 'is used only if whenUnavailable is "local"');
 
   async function decideLocally(asked: CheckRequest, reason: StoreUnavailableReason): Promise<Decision> {
     const decision = await limiter!(reason).check(asked);
@@ -94,36 +90,37 @@ export function createStopgap(whenUnavailable: WhenUnavailable, local: LocalLimi
 }
 
 const outages: Readonly<Record<StoreUnavailableReason, string>> = {
-  storage_unavailable: "no server of Sluice can be asked",
-  storage_timeout: "no server of Sluice answered in time",
-  process_starved: "this process was too busy to hear a server of Sluice in time",
-  storage_overloaded: "too many questions are waiting for a server of Sluice",
+  storage_unavailable: "no Sluice server is available",
+  storage_timeout: "no Sluice server answered in time",
+  process_starved: "this process was too busy to read a Sluice server's answer in time",
+  storage_overloaded: "too many questions are waiting for a Sluice server",
   storage_full: "the counters of Sluice have no room for another subject",
 };
 
-/** What `give`, `charge` and `reset` reject with. */
+/** The error with which `give`, `charge` and `reset` reject. */
 export function unanswered(reason: StoreUnavailableReason, mayBeDone: boolean): StoreUnavailable {
   if (!mayBeDone) return new StoreUnavailable(reason, `${outages[reason]}; nothing was done`);
-  const outage = reason === "storage_unavailable" ? "the answer of a server of Sluice was lost" : outages[reason];
-  return new StoreUnavailable(reason, `${outage}; what was asked may have been done all the same`);
+  const outage = reason === "storage_unavailable" ? "the answer of a Sluice server was lost" : outages[reason];
+  return new StoreUnavailable(reason, `${outage}; the request may have been done anyway`);
 }
 
 function localLimiterFrom(local: LocalLimits): (reason: StoreUnavailableReason) => LocalLimiter {
   if (typeof local === "object" && local !== null) {
     if ("limiter" in local) return () => local.limiter;
     if ("check" in local) return () => local;
-    if ("policies" in local && local.policies !== undefined) return createBereft(local);
+    if ("policies" in local && local.policies !== undefined) return createAlwaysFailing(local);
   }
   throw invalidRequest("local", "must be a limit, a limiter, or { policies }");
 }
 
-/** A limiter whose counters can never be asked, so that its policies decide by what they say for that. */
-function createBereft({
+/** A limiter whose counters are never available, so that its policies apply their `on_failure`. */
+function createAlwaysFailing({
   policies,
 }: Pick<LimiterOptions, "policies">): (reason: StoreUnavailableReason) => LocalLimiter {
   let away: StoreUnavailableReason = "storage_unavailable";
   const refuse = (): Promise<never> => Promise.reject(new StoreUnavailable(away));
-  // Of a take that fails a decision is made, and nobody sees the error: one for all, because to make one takes longer than to decide.
+  // A failed take becomes a decision, and its error is not shown: one error for all, because creating one takes longer
+  // than deciding.
   const untaken: { [Reason in StoreUnavailableReason]?: StoreUnavailable } = {};
   const counters: CounterStore = {
     local: false,

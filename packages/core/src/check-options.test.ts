@@ -7,12 +7,12 @@ import { type SluiceError, SluiceError as SluiceErrorClass } from "./errors.ts";
 import { LeasedCounters } from "./leases/leased-counters.ts";
 import { limit } from "./limit.ts";
 
-/** As an app in plain JavaScript calls: no compiler has looked at it. */
+/** As an app in plain JavaScript calls it, without a compiler. */
 const unchecked = (call: (...args: never[]) => unknown, ...args: unknown[]): (() => unknown) => {
   return () => Reflect.apply(call, undefined, args);
 };
 
-function errorOf(call: () => unknown): SluiceError {
+function catchError(call: () => unknown): SluiceError {
   try {
     call();
   } catch (error) {
@@ -43,18 +43,18 @@ describe("options in plain JavaScript", () => {
     [null, /^the options of createLimiter must be an object/],
   ])("createLimiter refuses %j", (options, message) => {
     expect(unchecked(createLimiter, options)).toThrow(message);
-    expect(errorOf(unchecked(createLimiter, options)).code).toBe("invalid_policies");
+    expect(catchError(unchecked(createLimiter, options)).code).toBe("invalid_policies");
   });
 
-  it("takes what is undefined for absent", () => {
+  it("treats undefined as absent", () => {
     expect(unchecked(createLimiter, { policies: undefined, nonsense: undefined })).not.toThrow();
   });
 
-  it("names every problem, as data too, and not every key of what is no options at all", () => {
-    const { problems } = errorOf(unchecked(createLimiter, { clok: 1, onTrial: 2 }));
+  it("names every problem, as data too, but not every key of something that is not options at all", () => {
+    const { problems } = catchError(unchecked(createLimiter, { clok: 1, onTrial: 2 }));
     expect(problems.map(({ path }) => path)).toEqual([["clok"], ["onTrial"]]);
     const many = Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`key${i}`, i]));
-    expect(errorOf(unchecked(createLimiter, many)).problems).toHaveLength(5);
+    expect(catchError(unchecked(createLimiter, many)).problems).toHaveLength(5);
   });
 
   it.each([
@@ -73,7 +73,7 @@ describe("options in plain JavaScript", () => {
     [[{ windowMs: 1000, max: 1 }], /windows\.windowMs: is not a known key/],
   ])("limit(...%j) is refused before by is called", (args, message) => {
     expect(unchecked(limit, ...args)).toThrow(message);
-    expect(errorOf(unchecked(limit, ...args)).code).toBe("invalid_policies");
+    expect(catchError(unchecked(limit, ...args)).code).toBe("invalid_policies");
   });
 
   it("refuses a limit that counts by nothing, and one by a list", () => {

@@ -2,10 +2,10 @@ import { type ErrorCode, type Problem, SluiceError } from "./errors.ts";
 import { describeValue } from "./shape/reading.ts";
 import { suggest } from "./shape/suggest.ts";
 
-/** What an option may be, where no compiler checks it. */
+/** The form of an option, checked at run time for callers without a compiler. */
 export interface OptionForm {
   holds(value: unknown): boolean;
-  /** As `must be …` continues: `a function`. */
+  /** Completes `must be …`: `a function`. */
   readonly wanted: string;
   /** Whether the value stays out of messages, as a password does. */
   readonly secret?: boolean;
@@ -15,7 +15,7 @@ export interface OptionForm {
 export type OptionForms<Options> = { readonly [Name in keyof Required<Options>]: OptionForm | undefined };
 
 export interface CheckedCall {
-  /** As messages name it: `createLimiter`. */
+  /** The name in messages: `createLimiter`. */
   readonly name: string;
   readonly code: ErrorCode;
   /** Options of other libraries that are often tried, and what to write instead. */
@@ -49,11 +49,13 @@ export function numberFrom(min: number, max: number = Number.POSITIVE_INFINITY):
   };
 }
 
-/** More keys than any call has options: something else was handed in, and its keys are not listed one by one. */
+/**
+ * More unknown keys than any call has options: something else was passed in, and its keys are not listed one by one.
+ */
 const mostUnknown = 5;
 
 /**
- * Refuses what the types refuse, for apps in plain JavaScript: options that do not exist, with the one that was probably meant,
+ * Refuses what the types refuse, for apps in plain JavaScript: unknown options, with the one that was probably meant,
  * and values of another form. Names every problem. An option that is undefined is absent.
  */
 export function checkOptions<Options extends object>(

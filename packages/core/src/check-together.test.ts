@@ -30,7 +30,7 @@ function together(limiter: Limiter, requests: readonly CheckRequest[], options?:
 }
 
 describe("requests decided together", () => {
-  it("are all charged where all of them fit, each answered for itself", () => {
+  it("are all charged if all of them fit, each with its own answer", () => {
     const { limiter } = open({ policies, default: "none" });
     const decisions = together(limiter, [at("/user", { user: "u" }), at("/ip", { ip: "192.0.2.1" }, 2)]);
     expect(decisions).toMatchObject([
@@ -39,7 +39,7 @@ describe("requests decided together", () => {
     ]);
   });
 
-  it("charge nothing anywhere where one does not fit, and the others say how they stand", () => {
+  it("charge nothing anywhere if one does not fit, and the others say how they stand", () => {
     const { limiter } = open({ policies, default: "none" });
     const requests = [at("/user", { user: "u" }), at("/ip", { ip: "192.0.2.1" }, 6)];
     for (let times = 0; times < 3; times++)
@@ -50,7 +50,7 @@ describe("requests decided together", () => {
     expect(limiter.checkSync(at("/user", { user: "u" }))).toMatchObject({ remaining: 2 });
   });
 
-  it("add up where they lead to the same counter", () => {
+  it("add up if they lead to the same counter", () => {
     const { limiter } = open({ policies, default: "none" });
     const twice = [at("/user", { user: "u" }), at("/user", { user: "u" })];
     expect(together(limiter, twice)).toMatchObject([{ remaining: 1, cost: 1 }, { remaining: 1 }]);
@@ -58,7 +58,7 @@ describe("requests decided together", () => {
     expect(limiter.checkSync(at("/user", { user: "u" }))).toMatchObject({ allowed: true, remaining: 0 });
   });
 
-  it("add up where two limits of their policy have the same counter, and are charged there once", () => {
+  it("add up if two limits of their policy have the same counter, and are charged there once", () => {
     const limits = [
       { by: ["user"], windows: "3/h" },
       { by: ["user"], windows: "4/h" },
@@ -89,7 +89,7 @@ describe("requests decided together", () => {
     expect(limiter.checkSync(user("v"))).toMatchObject({ allowed: true, remaining: 0 });
   });
 
-  it("add up where they bring limits along that are called the same, whatever their numbers", () => {
+  it("add up if they bring limits with the same name along, whatever their numbers", () => {
     const { limiter } = open({ policies: [] });
     const brought = (limit: number): CheckRequest => ({
       limits: [{ name: "l", by: ["user"], window: { limit, per: { kind: "ms", ms: 3_600_000 }, burst: limit } }],
@@ -100,7 +100,7 @@ describe("requests decided together", () => {
     expect(together(limiter, [brought(30), brought(5)])).toMatchObject([{ allowed: true }, { remaining: 1 }]);
   });
 
-  it("add nothing where they only look", () => {
+  it("add nothing if they only peek", () => {
     const { limiter } = open({ policies, default: "none" });
     const look = at("/user", { user: "u" }, 0);
     const preview = (...requests: CheckRequest[]): boolean[] =>
@@ -113,7 +113,7 @@ describe("requests decided together", () => {
     expect(preview(look, look)).toEqual([false, false]);
   });
 
-  it("charge nothing where one is denied by name", () => {
+  it("charge nothing if one is denied by name", () => {
     const { limiter } = open({ policies, default: "none" });
     const decisions = together(limiter, [at("/banned", { user: "eve" }), at("/user", { user: "u" })]);
     expect(decisions).toMatchObject([
@@ -123,7 +123,7 @@ describe("requests decided together", () => {
     expect(limiter.checkSync(at("/user", { user: "u" }))).toMatchObject({ remaining: 2 });
   });
 
-  it("take no notice of what is in shadow mode, but report it to whom it concerns", () => {
+  it("ignore policies in shadow mode, but report them on the requests they concern", () => {
     const { limiter } = open({ policies, default: "none" });
     const requests = [at("/quiet", { user: "a" }), at("/quiet", { user: "b" }), at("/user", { user: "u" })];
     expect(together(limiter, requests).map(({ shadow }) => shadow.length)).toEqual([0, 0, 0]);
@@ -132,7 +132,7 @@ describe("requests decided together", () => {
     expect(later.map(({ shadow }) => shadow.length)).toEqual([1, 1, 0]);
   });
 
-  it("count what is in shadow mode for each of them, however it stands for the others", () => {
+  it("count shadow policies for each of them, however it stands for the others", () => {
     const { limiter } = open({ policies, default: "none" });
     limiter.checkSync(at("/quiet", { user: "b" }));
     together(
@@ -187,14 +187,14 @@ describe("requests decided together", () => {
     ["id", "x".repeat(257)],
     ["idTtlMs", Number.NaN],
     ["deadlineMs", 0],
-  ] as const)("refuse what is no %s of all of them, and charge nothing", (field, value) => {
+  ] as const)("refuse an invalid %s for all of them, and charge nothing", (field, value) => {
     const { limiter } = open({ policies, default: "none" });
     const request = at("/user", { user: "u" });
     expect(() => limiter.checkTogether([request], { [field]: value })).toThrow(new RegExp(`^${field} must be`));
     expect(limiter.checkSync(request)).toMatchObject({ remaining: 2 });
   });
 
-  it("are each answered by their own policies while counters are away", async () => {
+  it("are each answered by their own policies while counters are unavailable", async () => {
     const counters = failingCounters(() => new StoreUnavailable("storage_timeout"));
     const modes = ["open", "closed"].map((id) => ({
       id,

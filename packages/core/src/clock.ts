@@ -1,9 +1,8 @@
 /**
- * Time is handed in. Every part of core that needs the time asks a `Clock`, and this file is the only one that
- * touches the machine's own.
+ * Time is passed in. Every part of core that needs the time asks a `Clock`, and only this file reads the machine's own.
  */
 export interface Clock {
-  /** Milliseconds since some origin, with fractions. Only ever runs forward on a healthy machine. */
+  /** Milliseconds since some origin, with fractions. Runs only forward on a healthy machine. */
   nowMs(): number;
   /** Wall-clock milliseconds since 1970. Aligns windows and dates headers; it may step. */
   epochMs(): number;
@@ -16,15 +15,15 @@ const machine = performance;
 const machineDate = Date;
 
 /**
- * The machine's time. Where a test has put other time in its place, as the fake timers of Jest and vitest do, that: they replace
- * `Date` together with `performance`, and whether `Date` is another costs nothing to see.
+ * The machine's time, or a test's if fake timers are installed: those of Jest and vitest replace `Date` together with
+ * `performance`, and comparing `Date` costs nothing.
  */
 export const systemClock: Clock = {
   nowMs: () => (Date === machineDate ? machine : performance).now(),
   epochMs: () => Date.now(),
 };
 
-/** Calls later, once, unless it is told not to. Does not keep a process alive. */
+/** Calls `work` later, once, unless cancelled. Does not keep a process alive. */
 export type CallLater = (work: () => void, inMs: number) => () => void;
 
 declare function setTimeout(work: () => void, ms: number): unknown;
@@ -32,12 +31,12 @@ declare function clearTimeout(timer: unknown): void;
 
 export const callLater: CallLater = (work, inMs) => {
   const timer = setTimeout(work, inMs);
-  // Where timers are plain numbers, in browsers, nothing keeps anything alive.
+  // In browsers timers are plain numbers and keep nothing alive.
   (timer as { unref?: () => void }).unref?.();
   return () => clearTimeout(timer);
 };
 
-/** A clock that stands still until it is told to move: for tests, simulations and replays. */
+/** A clock that stands still until it is moved: for tests, simulations and replays. */
 export class ManualClock implements Clock {
   #nowMs: number;
   #epochOriginMs: number;

@@ -76,7 +76,7 @@ describe("a decision", () => {
     });
   });
 
-  it("has left what passes every window, whichever window speaks", () => {
+  it("has left what passes every window, whichever window decides", () => {
     const { limiter, clock } = open(one(["100/s", "3000/m", "100000/h"]));
     // As fast as the second allows, so that the minute has the smallest share left.
     for (let second = 0; second < 40; second++) {
@@ -89,7 +89,7 @@ describe("a decision", () => {
     expect(limiter.checkSync({ ...user("u"), cost: 100 }).allowed).toBe(true);
   });
 
-  it("has left what passes every limit, and says what the one that speaks has", () => {
+  it("has left what passes every limit, and says what the deciding one has", () => {
     const { limiter } = open({
       policies: [
         { id: "tenants", limits: [{ by: ["tenant"], windows: "1000/h" }] },
@@ -118,7 +118,7 @@ describe("a decision", () => {
     }
   });
 
-  it("answers for every limit when details are asked for", () => {
+  it("answers for every limit if details are asked for", () => {
     const { limiter } = open({
       policies: [
         {
@@ -163,7 +163,7 @@ describe("a decision", () => {
     );
   });
 
-  it("is the same by both ways where subjects have tiers and limits of their own", () => {
+  it("is the same on both paths if subjects have tiers and overrides", () => {
     const asked = fc.record({
       user: fc.constantFrom("a", "b", "c", "d"),
       tier: fc.constantFrom("", "premium", "many"),
@@ -194,7 +194,7 @@ describe("a decision", () => {
     );
   });
 
-  it("comes as a promise too, and so does what the caller got wrong", async () => {
+  it("comes as a promise too, and so do the caller's mistakes", async () => {
     const { limiter } = open(one("1/m"));
     await expect(limiter.check(user("u"))).resolves.toMatchObject({ allowed: true });
     await expect(limiter.check({ ...user("u"), cost: 0 })).rejects.toMatchObject({ code: "invalid_request" });
@@ -284,7 +284,7 @@ describe("cost", () => {
     );
   });
 
-  it("comes from the most specific pattern of the policy's map, unless the request says", () => {
+  it("comes from the most specific pattern of the policy's map, unless the request has one", () => {
     const { limiter } = open({
       policies: [
         {
@@ -301,10 +301,10 @@ describe("cost", () => {
         },
       ],
     });
-    const costOf = (endpoint: string): number => limiter.checkSync(user("u", { endpoint })).cost;
+    const findCost = (endpoint: string): number => limiter.checkSync(user("u", { endpoint })).cost;
     expect(
       ["/v1/orders/export", "/v1/orders/7", "/v1/orders", "/v1/orders/7/x", "/v1/users/export", "/v1/users", "/v2"].map(
-        costOf,
+        findCost,
       ),
     ).toEqual([10, 5, 7, 4, 3, 2, 1]);
     expect(limiter.checkSync({ ...user("u", { endpoint: "/v1/orders/export" }), cost: 4 }).cost).toBe(4);
@@ -315,7 +315,7 @@ describe("cost", () => {
     expect(limiter.checkSync(user("u"))).toMatchObject({ cost: 5, remaining: 5 });
   });
 
-  it("larger than the burst is told it never fits, with no retry-after", () => {
+  it("larger than the burst gets the answer that it never fits, with no retry-after", () => {
     const { limiter } = open(one("10/m burst 20"));
     expect(limiter.checkSync({ ...user("u"), cost: 21 })).toMatchObject({
       allowed: false,
@@ -326,7 +326,7 @@ describe("cost", () => {
   });
 });
 
-describe("a request that is none", () => {
+describe("an invalid request", () => {
   it("is refused with every field named, also from plain JavaScript", () => {
     const { limiter } = open(one("1/h"));
     const ask = (request: unknown): unknown => limiter.checkSync(request as CheckRequest);
@@ -575,7 +575,7 @@ describe("new policies", () => {
     ]);
   });
 
-  it("start a limit afresh whose tiers alone were edited, where it says so", () => {
+  it("start a limit afresh if only its tiers were edited and it says so", () => {
     const tiered = (windows: string): Record<string, unknown> =>
       one("10/h", { on_change: "reset", tiers: { t: { windows } } });
     const { limiter } = open(tiered("50/h"));
@@ -591,7 +591,7 @@ describe("new policies", () => {
   });
 });
 
-describe("counters elsewhere", () => {
+describe("remote counters", () => {
   /** A store that answers a turn later, over one in memory. */
   function remote(clock: ManualClock): CounterStore & { peeks: number } {
     const memory = new MemoryCounters({ clock });
@@ -653,14 +653,14 @@ describe("counters that fail", () => {
     expect(await ask("closed")).toMatchObject({ ...uncounted, allowed: false, retryAfterMs: 1_000 });
   });
 
-  it("leave what the caller got wrong an error", async () => {
+  it("leave the caller's mistakes as errors", async () => {
     const conflict = new SluiceError("idempotency_conflict", "used before");
     const limiter = createLimiter({ policies: policies("open"), counters: failing(conflict) });
     await expect(limiter.check(user("u"))).rejects.toBe(conflict);
   });
 });
 
-describe("previews of counters elsewhere", () => {
+describe("previews of remote counters", () => {
   it("that were asked under old policies are not remembered under new ones", async () => {
     const clock = new ManualClock(start);
     const memory = new MemoryCounters({ clock });
@@ -719,7 +719,7 @@ describe("a dimension that requests lack", () => {
     expect(whole.limits.flatMap(({ missing }) => missing)).toEqual([]);
   });
 
-  it("is heard of with every check of it, and with no preview", async () => {
+  it("is reported with every check of it, and with no preview", async () => {
     const heard: string[] = [];
     const onMissing = (policy: Policy, dimension: string): number => heard.push(`${policy.id}:${dimension}`);
     const only = createLimiter({ policies: { policies: policies.slice(0, 1), default: "none" }, onMissing });
@@ -743,7 +743,7 @@ describe("a dimension that requests lack", () => {
 });
 
 describe("explain", () => {
-  it("tells of each limit how it is counted, by the counters that there are", async () => {
+  it("says for each limit how it is counted, by the counters in use", async () => {
     const policies = {
       policies: [
         { id: "api", limits: [{ by: "user", windows: "1000/s" }] },
@@ -761,7 +761,7 @@ describe("explain", () => {
     await limiter.close();
   });
 
-  it("tells of a block, of a list that exempts and of a limit that is skipped", async () => {
+  it("reports a block, a list that exempts and a limit that is skipped", async () => {
     const { limiter } = open({
       policies: [
         { id: "login", limits: [{ by: "user", windows: "1/s", block_for: "10m" }] },
@@ -778,7 +778,7 @@ describe("explain", () => {
     expect(text).toMatch(/DENIED by login \/ user: blocked; passes in 600000 ms$/);
   });
 
-  it("tells which policies matched, which counters, the arithmetic, and why it was denied", async () => {
+  it("says which policies matched, which counters, the arithmetic, and why it was denied", async () => {
     const { limiter } = open({
       policies: [
         {

@@ -11,6 +11,7 @@ import { type Clock, systemClock } from "./clock.ts";
 import { checkLeaseAsk } from "./counters/check-lease-ask.ts";
 import type { CounterStore, LeaseAsk, Receipt, ResolvedLimit, TakeAnswer } from "./counters/counter-store.ts";
 import { MemoryCounters } from "./counters/memory-counters.ts";
+import { findSeveralTakes } from "./counters/several-takes.ts";
 import { findSingleTakes, singleTakesFrom } from "./counters/single-takes.ts";
 import { orUnavailable, unavailable } from "./counters/store-unavailable.ts";
 import type { Decision } from "./decision/decision.ts";
@@ -43,15 +44,15 @@ import { validateRequest } from "./request/validate-request.ts";
 import { defaultIpv6PrefixBits } from "./subject/ip-address.ts";
 import { untrackedList } from "./untracked-list.ts";
 
-/** Builds a limiter. Nothing is opened and no timer runs until it is asked. */
+/** Builds a limiter. Nothing is opened and no timer runs until the first check. */
 export function createLimiter(options: LimiterOptions = {}): Limiter {
   checkLimiterOptions(options);
   return new SluiceLimiter(options);
 }
 
 /**
- * A check goes this way: the kill switch (`ForcedChecks`), the fast path (`SingleChecks`), or else `resolve`, the counters,
- * and `DecisionMaker`. If the counters fail, `OutageDecisions` answers. All of it is in `check/`.
+ * A check passes through the kill switch (`ForcedChecks`), then the fast path (`SingleChecks`), or else `resolve`, the
+ * counters, and `DecisionMaker`. If the counters fail, `OutageDecisions` answers. All of it is in `check/`.
  */
 class SluiceLimiter implements Limiter {
   readonly counters: CounterStore;
@@ -87,6 +88,7 @@ class SluiceLimiter implements Limiter {
     const takes = counters.local ? findSingleTakes(counters) : singleTakesFrom(counters);
     this.#singlesOptions = takes && {
       takes,
+      severalTakes: counters.local ? findSeveralTakes(counters) : undefined,
       subjects: this.subjects,
       epochMs: this.#epochMs,
       decisions: this.#decisions,
@@ -122,7 +124,10 @@ class SluiceLimiter implements Limiter {
 
   checkSync(request: CheckRequest): Decision {
     if (!this.counters.local) {
-      throw new SluiceError("not_local", "checkSync needs counters in this process; use check, which waits for theirs");
+      throw new SluiceError(
+        "not_local",
+        "checkSync needs counters in this process; use check, which waits for remote ones",
+      );
     }
     validateRequest(request);
     // Counters in this process answer at once.
@@ -186,7 +191,7 @@ class SluiceLimiter implements Limiter {
 
   async charge(request: CheckRequest): Promise<void> {
     validateRequest(request, "charged");
-    // What passes uncounted is not charged later either: it would be owed when policies decide again.
+    // A request that passed uncounted is not charged later either: it would be owed when policies decide again.
     if ((request.cost ?? 1) > 0 && this.forced?.mode === "open") return;
     const resolution = resolve(this.#snapshot, this.subjects, request, this.#epochMs);
     const { limits } = resolution;
@@ -247,7 +252,7 @@ class SluiceLimiter implements Limiter {
     const { counters } = this;
     const why =
       ask.want > 0 && this.forced !== undefined ? "the kill switch is on" : whyNotLeased(resolution, ask.want);
-    if (why !== undefined || !grantsLeases(counters)) throw notLeasable(why ?? "these counters grant none");
+    if (why !== undefined || !grantsLeases(counters)) throw notLeasable(why ?? "these counters grant no leases");
     const answer = await orUnavailable(() => counters.lease(limits, ask));
     if (answer.outcomes.length === 0) throw notLeasable("their counters live in several places");
     const { granted, epoch, unspent, forgotten, atMs, outcomes } = answer;
@@ -270,7 +275,7 @@ class SluiceLimiter implements Limiter {
       readings: await Promise.all(resolution.limits.map((limit) => this.counters.read(limit))),
     }));
     const decision = this.#forced.decide(asked) ?? this.#decisions.decide(asked, resolution, answer);
-    // Loaded when it is first asked for: most apps never do, and a bundle starts without it.
+    // Loaded on first use: most apps never need it, and a bundle starts without it.
     const { explain } = await import("./explain.ts");
     return explain(this.#snapshot, request, resolution, readings, decision, this.counters, this.#epochMs);
   }
@@ -283,7 +288,7 @@ class SluiceLimiter implements Limiter {
     return this.#singlesOptions && new SingleChecks(this.#snapshot, this.#singlesOptions);
   }
 
-  /** What a check is decided by. `onMissing` hears what it lacks, unless it is a preview or brings its limits along. */
+  /** Resolves a check. `onMissing` is called for what it lacks, unless it is a preview or brings its limits along. */
   #resolveChecked(request: CheckRequest, limits: ResolvedLimit[]): Resolution {
     const onMissing = request.preview === true || request.limits !== undefined ? undefined : this.#onMissing;
     return resolve(this.#snapshot, this.subjects, request, this.#epochMs, limits, onMissing);
@@ -303,7 +308,7 @@ class SluiceLimiter implements Limiter {
     return this.counters.take(limits, createTakeOptions(request, limits, onTrial));
   }
 
-  /** The same from counters that are not in this process. A store that throws has failed like one that rejects. */
+  /** The same for counters that are not in this process. A store that throws has failed like one that rejects. */
   #askRemote(request: CheckRequest, resolution: Resolution): TakeAnswer | Promise<TakeAnswer | undefined> | undefined {
     try {
       return this.#ask(request, resolution);
@@ -312,7 +317,7 @@ class SluiceLimiter implements Limiter {
     }
   }
 
-  /** The decision, of which trials hear. */
+  /** Decides, and reports to trials. */
   #decide(request: CheckRequest, resolution: Resolution, answer: TakeAnswer | undefined): Decision {
     const onTrial = this.#onTrial;
     if (onTrial !== undefined && this.#snapshot.hasTrials && request.preview !== true && answer?.replayed !== true)
@@ -322,7 +327,7 @@ class SluiceLimiter implements Limiter {
 }
 
 /**
- * A promise of what is decided already. A promise looks for a `then` in whatever it is made of; where a field of it was just read, V8
+ * A promise of a decision made already. A promise looks for a `then` in its value; if a field of that was just read, V8
  * knows its shape and that there is none, which saves an awaited check a tenth. See decision 0007.
  */
 function promised(decision: Decision): Promise<Decision> {

@@ -81,7 +81,7 @@ describe("a credit", () => {
     },
   );
 
-  it("is for charges alone: elsewhere a cost below 0 is refused by name", async () => {
+  it("is for charges alone: otherwise a cost below 0 is refused by name", async () => {
     const { limiter } = open(one("10/h", { blockable: true }));
     const request = { ...user("u"), cost: -1 };
     const problems = [
@@ -121,7 +121,7 @@ describe("a block", () => {
     }
   });
 
-  it("denies where there is room, in previews as well, and is lifted by a reset", async () => {
+  it("denies although there is room, in previews as well, and is lifted by a reset", async () => {
     const { limiter } = open(one("10/h", { blockable: true }));
     await limiter.block(user("u"), hourMs);
     for (const preview of [true, false]) {
@@ -182,7 +182,7 @@ describe("a block", () => {
       /by policy a, b: a limit that applies to it needs blockable: true, or block_for$/,
     ],
     [
-      "only shadow limits are, which keep nobody out",
+      "only shadow limits are, which keep no subject out",
       {
         policies: [{ id: "s", mode: "shadow", limits: [{ by: "user", windows: "1/h", blockable: true }] }],
         default: "none",
@@ -191,7 +191,7 @@ describe("a block", () => {
     ],
     ["the default limits it", { policies: [] }, /by policy default: /],
     ["nothing limits it", { policies: [], default: "none" }, /no policy applies to it$/],
-  ])("is refused, and not silently left out, where %s", async (_, document, message) => {
+  ])("is refused, and not silently left out, if %s", async (_, document, message) => {
     const { limiter } = open(document);
     await expect(limiter.block(user("u"), hourMs)).rejects.toMatchObject({
       code: "invalid_request",
@@ -210,7 +210,7 @@ describe("a block", () => {
     },
   );
 
-  it("is kept by edits, though nobody looks for it while the limit is not blockable", async () => {
+  it("survives edits, though it is not looked up while the limit is not blockable", async () => {
     const { limiter } = open(one("10/h", { blockable: true }));
     await limiter.block(user("u"), hourMs);
     limiter.usePolicies(one("5/h", { blockable: true }));
@@ -244,7 +244,7 @@ describe("a block", () => {
   });
 });
 
-/** Counters that answer a turn later, or are away. */
+/** Counters that answer a turn later, or are unavailable. */
 function elsewhere(memory: MemoryCounters, away = { now: false }): CounterStore {
   async function reach<T>(ask: () => T): Promise<T> {
     if (away.now) throw new StoreUnavailable("storage_timeout");
@@ -263,7 +263,7 @@ function elsewhere(memory: MemoryCounters, away = { now: false }): CounterStore 
   };
 }
 
-describe("while counters are away", () => {
+describe("while counters are unavailable", () => {
   function openAway(onFailure: string): { readonly limiter: Limiter; readonly away: { now: boolean } } {
     const clock = new ManualClock();
     const away = { now: true };
@@ -273,7 +273,7 @@ describe("while counters are away", () => {
     return { limiter: createLimiter({ clock, counters, policies }), away };
   }
 
-  it("a credit goes to this node's own, where the policy fails local", async () => {
+  it("a credit goes to this node's own, if the policy fails local", async () => {
     const { limiter, away } = openAway("local");
     await limiter.charge({ ...user("u"), cost: -3 });
     expect((await limiter.check({ ...user("u"), cost: 4 })).remaining).toBe(1);
@@ -283,12 +283,12 @@ describe("while counters are away", () => {
     expect((await limiter.check({ ...user("u"), cost: 4 })).remaining).toBe(6);
   });
 
-  it.each(["open", "closed"])("a credit is rejected where the policy fails %s", async (onFailure) => {
+  it.each(["open", "closed"])("a credit is rejected if the policy fails %s", async (onFailure) => {
     const { limiter } = openAway(onFailure);
     await expect(limiter.charge({ ...user("u"), cost: -3 })).rejects.toBeInstanceOf(StoreUnavailable);
   });
 
-  it.each(["open", "closed", "local"])("a block is rejected, where the policy fails %s", async (onFailure) => {
+  it.each(["open", "closed", "local"])("a block is rejected if the policy fails %s", async (onFailure) => {
     const { limiter, away } = openAway(onFailure);
     await expect(limiter.block(user("u"), hourMs)).rejects.toMatchObject({ reason: "storage_timeout" });
     away.now = false;

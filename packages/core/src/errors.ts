@@ -1,6 +1,6 @@
 /**
- * The closed set of reasons Sluice cannot answer. A denial is not among them: that is an answer.
- * Every code is explained in docs/errors.md; a test walks both lists.
+ * The closed set of reasons Sluice cannot answer. A denial is not among them: it is an answer. Every code is explained
+ * in docs/errors.md; a test walks both lists.
  */
 export const errorCodes = [
   "invalid_request",
@@ -28,11 +28,11 @@ export type ErrorCode = (typeof errorCodes)[number];
 
 /** One thing that is wrong, and where. */
 export interface Problem {
-  /** The way to the field: `["policies", 0, "limits", 1, "by"]`. */
+  /** The path to the field: `["policies", 0, "limits", 1, "by"]`. */
   readonly path: readonly (string | number)[];
   /** What is wrong and what would be right, in one sentence. */
   readonly message: string;
-  /** Where it stands in the text it came from, where there is one. Lines and columns count from 1. */
+  /** Its place in the source text, if there is one. Lines and columns count from 1. */
   readonly place?: { readonly file?: string; readonly line: number; readonly column: number };
 }
 

@@ -14,7 +14,7 @@ import { renderWindow } from "./policy/render-window.ts";
 import type { CheckRequest } from "./request/check-request.ts";
 import { rawDimension } from "./request/read-dimension.ts";
 
-/** Policies that do not apply are told of up to here: with ten thousand of them nobody reads on. */
+/** The most policies that do not apply to list: no reader wants ten thousand. */
 const maxPolicies = 100;
 
 export function explain(
@@ -166,7 +166,7 @@ function whyItDoesNot(
 
 const shown = (value: number): string => String(Math.round(value * 1000) / 1000);
 
-/** A window's own formula, with the numbers in it. */
+/** A window's formula, with the numbers filled in. */
 function renderArithmetic({ window, state, remaining }: WindowReading, cost: number): string[] {
   const { capacity, perMs, source } = window;
   if (cost > capacity) return [`cost ${cost} > ${capacity}, the most this window ever holds: it never fits`];
@@ -203,7 +203,9 @@ function renderArithmetic({ window, state, remaining }: WindowReading, cost: num
   }
 }
 
-/** The explanation for people, as `sluice explain` prints it. Names and values from outside cannot command a terminal. */
+/**
+ * The explanation for people, as `sluice explain` prints it. Names and values from outside cannot control a terminal.
+ */
 export function renderExplanation(explanation: Explanation): string {
   const { decision } = explanation;
   const lines: string[] = [];
@@ -235,7 +237,7 @@ export function renderExplanation(explanation: Explanation): string {
   return lines.map(printable).join("\n");
 }
 
-/** What is left of the window that speaks; and of all, where another window or limit has less. */
+/** What is left in the deciding window, and over all if another window or limit has less. */
 function renderLeft({ limit = 0, used = 0, remaining = 0 }: Decision): string {
   const left = Math.floor(limit) - used;
   return `${left} of ${limit} left${remaining < left ? `, ${remaining} over all limits` : ""}`;
@@ -262,6 +264,6 @@ function renderSummary(decision: Decision): string {
     case "missing_dimension":
       return `DENIED${by}: a dimension is missing`;
     case "degraded":
-      return `${decision.allowed ? "ALLOWED" : "DENIED"}${by}: the counters could not be asked (${decision.degraded})`;
+      return `${decision.allowed ? "ALLOWED" : "DENIED"}${by}: the counters were unavailable (${decision.degraded})`;
   }
 }

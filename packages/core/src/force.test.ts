@@ -29,7 +29,7 @@ describe("forcing every decision", () => {
     expect(limiter.checkSync(user).allowed).toBe(false);
   });
 
-  it("leaves nobody in debt for what passed while it was open, and gives back what was taken before", async () => {
+  it("leaves no debt for what passed while it was open, and gives back what was taken before", async () => {
     const { clock, limiter } = onClock();
     const { receipt } = limiter.checkSync({ ...user, receipt: true });
     limiter.force({ mode: "open", untilMs: clock.epochMs() + 60_000 });
@@ -49,7 +49,7 @@ describe("forcing every decision", () => {
     expect(limiter.checkSync(user).allowed).toBe(false);
   });
 
-  it("denies everything, until it ends, also what no policy limits", () => {
+  it("denies everything until it ends, even requests that no policy limits", () => {
     const { clock, limiter } = onClock();
     limiter.force({ mode: "closed", untilMs: clock.epochMs() + 60_000 });
     clock.advance(20_000);
@@ -63,7 +63,7 @@ describe("forcing every decision", () => {
     expect(limiter.forced).toMatchObject({ mode: "closed" });
   });
 
-  it("ends by itself, to the millisecond", () => {
+  it("expires to the millisecond", () => {
     const { clock, limiter } = onClock();
     limiter.force({ mode: "closed", untilMs: clock.epochMs() + 1_000 });
     clock.advance(999);
@@ -73,7 +73,7 @@ describe("forcing every decision", () => {
     expect(limiter.checkSync(user)).toMatchObject({ allowed: true, degraded: undefined });
   });
 
-  it("ends in time though the wall clock steps back, and at once where it leaps past the end", () => {
+  it("ends in time although the wall clock steps back, and at once if it leaps past the end", () => {
     const { clock, limiter } = onClock();
     limiter.force({ mode: "closed", untilMs: clock.epochMs() + 1_000 });
     clock.stepWall(-3_600_000);
@@ -84,21 +84,24 @@ describe("forcing every decision", () => {
     expect(limiter.checkSync({ dimensions: { user: "v" } }).allowed).toBe(true);
   });
 
-  it("says nothing where its end has passed already", () => {
+  it("has no effect if its end has passed already", () => {
     const { clock, limiter } = onClock();
     limiter.force({ mode: "closed", untilMs: clock.epochMs() });
     expect(limiter.checkSync(user).allowed).toBe(true);
   });
 
-  it("asks no counters, which may be away", async () => {
-    const limiter = createLimiter({ policies, counters: failingCounters(() => new Error("nobody is there")) });
+  it("asks no counters, which may be unavailable", async () => {
+    const limiter = createLimiter({
+      policies,
+      counters: failingCounters(() => new Error("the counters are unavailable")),
+    });
     expect((await limiter.check(user)).allowed).toBe(false);
     limiter.force({ mode: "open", untilMs: Date.now() + 60_000 });
     expect(await limiter.check(user)).toMatchObject({ allowed: true, degraded: "kill_switch" });
     expect(await limiter.checkTogether([user])).toMatchObject([{ allowed: true, degraded: "kill_switch" }]);
   });
 
-  it("still refuses what is asked wrongly", () => {
+  it("still refuses invalid requests", () => {
     const { clock, limiter } = onClock();
     limiter.force({ mode: "open", untilMs: clock.epochMs() + 1_000 });
     expect(() => limiter.checkSync({ cost: -1 })).toThrow(expect.objectContaining({ code: "invalid_request" }));

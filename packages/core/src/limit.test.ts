@@ -25,7 +25,7 @@ describe("a limit in one line", () => {
     expect((await perUser.peek("ada")).remaining).toBe(10);
   });
 
-  it("needs every dimension by name where there are several", async () => {
+  it("needs every dimension by name if there are several", async () => {
     const both = limit(["1/s", "5/h"]).by("tenant", "user");
     expect(both.checkSync({ tenant: "acme", user: "ada" }).allowed).toBe(true);
     expect(both.checkSync({ tenant: "acme", user: "bob" }).allowed).toBe(true);
@@ -49,7 +49,7 @@ describe("a limit in one line", () => {
     expect(login.checkSync("192.0.2.1").allowed).toBe(true);
   });
 
-  it("blocks a subject by hand, where it was told that it may have to", async () => {
+  it("blocks a subject by hand, if it is blockable", async () => {
     const clock = new ManualClock();
     const perUser = limit("10/h", { blockable: true, clock }).by("user");
     await perUser.block("ada", 60_000);
@@ -60,15 +60,15 @@ describe("a limit in one line", () => {
     await expect(limit("10/h").by("user").block("ada", 1000)).rejects.toThrow(/blockable/);
   });
 
-  it("tells at once what is wrong with it", () => {
+  it("throws at once if something is wrong with it", () => {
     expect(() => limit("10 per second").by("user")).toThrow(/windows/);
     expect(() => limit("10/s").by("no such name!")).toThrow(/by/);
   });
 
-  it("wants a name where others may count in the same counters", () => {
+  it("requires a name if others may use the same counters", () => {
     const memory = new MemoryCounters();
-    const shared: MemoryCounters = Object.create(memory, { local: { value: false } }); // a store elsewhere, never asked here
-    expect(() => limit("1/s", { counters: shared }).by("user")).toThrow(/name must be given where counters are shared/);
+    const shared: MemoryCounters = Object.create(memory, { local: { value: false } }); // a remote store, never asked here
+    expect(() => limit("1/s", { counters: shared }).by("user")).toThrow(/name must be given if counters are shared/);
     expect(limit("1/s", { counters: shared, name: "api" }).by("user").policy.id).toBe("api");
     expect(limit("1/s", { counters: memory }).by("user").checkSync("ada").allowed).toBe(true);
   });

@@ -22,58 +22,58 @@ export type WrittenWindow =
 
 export interface LimitOptions {
   /**
-   * Names the limit in answers, and its counters. Needed where counters are shared with others: two limits of one name
+   * Names the limit in answers, and its counters. Required if counters are shared with others: two limits of one name
    * are one limit. Absent: `limit`.
    */
   readonly name?: string | undefined;
   /** Absent: `gcra`. */
   readonly algorithm?: Algorithm | undefined;
-  /** What happens when counters cannot be asked. Absent: `open`. */
+  /** What happens when counters are unavailable. Absent: `open`. */
   readonly onFailure?: FailMode | undefined;
   /** After a denial the subject is denied for this long: `5m`. */
   readonly blockFor?: string | undefined;
-  /** Whether subjects can be blocked by hand, which costs a look with every check. Absent: where `blockFor` is given. */
+  /** Whether subjects can be blocked by hand, which costs every check a lookup. Absent: if `blockFor` is given. */
   readonly blockable?: boolean | undefined;
   /** Where counters live. Absent: in this process's memory. */
   readonly counters?: CounterStore | undefined;
   readonly clock?: Clock | undefined;
 }
 
-/** Who is asked about: the value of the only dimension, or every dimension by its name. */
+/** The subject: the value of the only dimension, or every dimension by its name. */
 export type SubjectOf<Dimension extends string> = string | Readonly<Record<Dimension, string>>;
 
-/** What may be said of a single check, beside whom it is about. */
+/** The options of a single check, besides its subject. */
 export type LimitCheckOptions = Pick<CheckRequest, "cost" | "id" | "idTtlMs" | "details" | "receipt">;
 
-/** One limit that decides by itself, for those who need no policies. The same promises as `Limiter`. */
+/** One limit that decides alone, for apps that need no policies. It makes the same promises as `Limiter`. */
 export interface OneLimit<Dimension extends string = string> {
   check(subject: SubjectOf<Dimension>, options?: LimitCheckOptions): Promise<Decision>;
   checkSync(subject: SubjectOf<Dimension>, options?: LimitCheckOptions): Decision;
   peek(subject: SubjectOf<Dimension>, options?: Pick<LimitCheckOptions, "cost" | "details">): Promise<Decision>;
   give(receipt: Receipt): Promise<boolean>;
   charge(subject: SubjectOf<Dimension>, cost: number): Promise<void>;
-  /** Denies the subject for so long; needs `blockable` or `blockFor`. */
+  /** Denies the subject for this long; needs `blockable` or `blockFor`. */
   block(subject: SubjectOf<Dimension>, forMs: number): Promise<void>;
   reset(subject: SubjectOf<Dimension>): Promise<void>;
   explain(subject: SubjectOf<Dimension>, options?: Pick<LimitCheckOptions, "cost">): Promise<Explanation>;
   close(): Promise<void>;
   readonly dimensions: readonly Dimension[];
-  /** The policy that this limit stands for, as a policy file would have it. */
+  /** The policy that this limit stands for, as a policy file would write it. */
   readonly policy: Readonly<Record<string, unknown>>;
   /** The limiter that decides. */
   readonly limiter: Limiter;
 }
 
-/** A limit that does not know yet whom it counts. */
+/** A limit whose dimensions are still to be named. */
 export interface LimitBuilder {
   /** One counter for every value of the dimension, or for every combination of their values. */
   by<const Dimension extends string>(...dimensions: readonly [Dimension, ...Dimension[]]): OneLimit<Dimension>;
 }
 
-/** The name of a limit that was not given one. */
+/** The name of a limit without one. */
 const unnamedLimit = "limit";
 
-/** What policies are made of is checked where they are parsed. */
+/** The contents of policies are checked when they are parsed. */
 const limitOptions: OptionForms<LimitOptions> = {
   name: undefined,
   algorithm: undefined,
@@ -84,7 +84,7 @@ const limitOptions: OptionForms<LimitOptions> = {
   clock: aClock,
 };
 
-/** Options of other libraries for the same, and of ours elsewhere. */
+/** Options of other libraries for the same thing, and of ours that belong in other places. */
 const foreignOptions = {
   by: 'write limit("10/s").by("user")',
   burst: 'it belongs to the window: limit("10/s burst 20")',
@@ -94,12 +94,12 @@ const foreignOptions = {
 };
 
 /**
- * A limit in one line: `limit("10/s burst 20").by("user")`. Several windows must all have room. Nothing is opened until it
- * is asked.
+ * A limit in one line: `limit("10/s burst 20").by("user")`. If it has several windows, all must have room. Nothing is
+ * opened until the first check.
  */
 export function limit(windows: WrittenWindow | readonly WrittenWindow[], options: LimitOptions = {}): LimitBuilder {
   checkOptions(options, limitOptions, { name: "limit", code: "invalid_policies", foreign: foreignOptions });
-  // Refused here, and not where `by` is called, or never.
+  // Throws here rather than when `by` is called, or never.
   checkPolicy(createPolicy(windows, ["subject"], options));
   return { by: (...dimensions) => createOneLimit(windows, dimensions, options) };
 }
@@ -124,7 +124,7 @@ function createPolicy(
   };
 }
 
-/** Names what is wrong as it was given to `limit`, and not as it stands in a policy. */
+/** Names problems as given to `limit`, not as they stand in a policy. */
 function checkPolicy(policy: OneLimit["policy"]): void {
   try {
     parsePolicies({ policies: [policy] });
@@ -155,7 +155,7 @@ function createOneLimit<Dimension extends string>(
     throw new SluiceError("invalid_policies", `by ${message}`, [{ path: ["by"], message }]);
   }
   if (counters !== undefined && !counters.local && options.name === undefined) {
-    const message = "must be given where counters are shared, so that no other limit counts in the same ones";
+    const message = "must be given if counters are shared, so that no other limit uses the same ones";
     throw new SluiceError("invalid_policies", `name ${message}`, [{ path: ["name"], message }]);
   }
   const policy = createPolicy(windows, dimensions, options);
@@ -194,7 +194,7 @@ function dimensionsFrom(names: readonly string[], subject: SubjectOf<string>): R
   }
   if (typeof subject !== "object" || subject === null) throw wrongSubject(`must be texts, but are ${show(subject)}`);
   for (const name of names) {
-    // Who "the subject" is depends on whichever dimensions there are.
+    // Which dimension is "the subject" depends on those present.
     if (name === "subject" || typeof subject[name] === "string") continue;
     throw wrongSubject(`must have a text for ${name}, but it is ${show(subject[name])}`);
   }

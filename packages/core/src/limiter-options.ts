@@ -27,7 +27,7 @@ const forms: OptionForms<LimiterOptions> = {
   counters: someCounters,
   subjects: withMethods(["find"], "a subject directory, such as new MemorySubjectDirectory()"),
   clock: aClock,
-  // Its bounds are named where it is used.
+  // The code that uses it names its bounds.
   ipv6PrefixBits: undefined,
   previewCacheMs: numberFrom(0, maxPreviewCacheMs),
   onTrial: aFunction,
@@ -49,7 +49,7 @@ const foreign = {
   redis: "write counters: redis(url), with redis of @sluice/redis",
 };
 
-/** Refuses what is not an option of `createLimiter`: without policies, everything would be decided by the default policy. */
+/** Refuses unknown options of `createLimiter`: without policies, the default policy would decide everything. */
 export function checkLimiterOptions(options: LimiterOptions): void {
   checkOptions(options, forms, { name: "createLimiter", code: "invalid_policies", foreign });
 }

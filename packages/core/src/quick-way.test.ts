@@ -121,7 +121,7 @@ const stores: readonly (readonly [string, (clock: ManualClock) => CounterStore])
   ],
 ];
 
-it.each(stores)("on %s a check decides the same whether or not it is told every limit", async (_, createCounters) => {
+it.each(stores)("on %s a check decides the same with and without details", async (_, createCounters) => {
   await fc.assert(
     fc.asyncProperty(talk, async (said) => {
       expect(await hold(said, createCounters, false)).toEqual(await hold(said, createCounters, true));

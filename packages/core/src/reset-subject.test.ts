@@ -62,7 +62,7 @@ describe("resetting a subject", () => {
     expect((await allowed())[2]).toBe(true);
   });
 
-  it("is not kept from it by a neighbour that lacks a dimension, and says what it left out", async () => {
+  it("is not stopped by a neighbour that lacks a dimension, and says what it left out", async () => {
     const limiter = createLimiter({ policies });
     await isAllowed(limiter, order);
     const { counters, skipped } = await limiter.resetSubject({ dimension: "user", value: "u1", policy: "orders" });
@@ -100,7 +100,7 @@ describe("resetting a subject", () => {
     },
   );
 
-  it("resets nothing where only a look is wanted, and leaves what is on a server where only this process is meant", async () => {
+  it("resets nothing if only a look is wanted, and leaves servers alone if only this process is meant", async () => {
     const limiter = createLimiter({ policies });
     await isAllowed(limiter, order);
     const { counters } = await limiter.resetSubject({ dimension: "user", value: "u1", reach: "nothing" });

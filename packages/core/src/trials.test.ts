@@ -44,7 +44,7 @@ describe("two versions of a policy in force", () => {
     expect(joined.every((user) => versionFor(later, user) === 2)).toBe(true);
   });
 
-  it("are for everybody or nobody at 0 % and 100 %", () => {
+  it("are for all subjects or none at 0 % and 100 %", () => {
     for (const [percent, version] of [
       [0, 1],
       [100, 2],
@@ -55,7 +55,7 @@ describe("two versions of a policy in force", () => {
     }
   });
 
-  it("leave who lacks the dimension under the old one", () => {
+  it("leave requests without the dimension under the old one", () => {
     const limiter = createLimiter({ policies: onTrial(written("5/m"), written("3/m"), { percent: 99.99 }) });
     expect(limiter.checkSync({ dimensions: { tenant: "t" } }).version).toBe(1);
   });
@@ -109,15 +109,15 @@ describe("two versions of a policy in force", () => {
         fc.array(step, { maxLength: 200 }),
         (before, after, steps) => {
           const clock = new ManualClock();
-          const setOf = (percent: number): PolicySet =>
+          const createSet = (percent: number): PolicySet =>
             onTrial(written(`${before}/s`), written(`${after}/s`), { percent, steps: [percent] });
-          const limiter = createLimiter({ policies: setOf(0), clock });
+          const limiter = createLimiter({ policies: createSet(0), clock });
           const admitted = new Map<number, number[]>();
           let atMs = 0;
           for (const { percent, user, waitMs } of steps) {
             clock.advance(waitMs);
             atMs += waitMs;
-            limiter.usePolicies(setOf(percent));
+            limiter.usePolicies(createSet(percent));
             for (let i = 0; i < 3; i++) {
               if (!limiter.checkSync({ dimensions: { user: String(user) } }).allowed) continue;
               admitted.set(user, [...(admitted.get(user) ?? []), atMs]);
@@ -135,7 +135,7 @@ describe("two versions of a policy in force", () => {
   });
 });
 
-describe("a trial that is only looked at", () => {
+describe("a trial that is only evaluated", () => {
   const look = (percent: number) => {
     const told: [number, number, boolean][] = [];
     const limiter = createLimiter({
@@ -145,7 +145,7 @@ describe("a trial that is only looked at", () => {
     return { limiter, told };
   };
 
-  it("denies nobody by the new version, and counts it apart", () => {
+  it("denies no request by the new version, and counts it separately", () => {
     const { limiter, told } = look(100);
     const decisions = Array.from({ length: 6 }, () => limiter.checkSync({ dimensions: { user: "u" } }));
     expect(decisions.map(({ allowed, version }) => [allowed, version])).toEqual([
@@ -158,7 +158,7 @@ describe("a trial that is only looked at", () => {
     expect(denials(2)).toEqual([false, false, true, true, true, true]);
   });
 
-  it("looks at its share alone", () => {
+  it("evaluates only its share", () => {
     const { limiter, told } = look(10);
     for (const user of users) limiter.checkSync({ dimensions: { user } });
     const looked = told.filter(([version]) => version === 2);
@@ -169,8 +169,8 @@ describe("a trial that is only looked at", () => {
   });
 });
 
-describe("who listens to trials", () => {
-  it("hears by which version, of whom, and whether it denies; nothing of previews and replays", () => {
+describe("a listener to trials", () => {
+  it("is called with the version, the step and whether it denies; not for previews and replays", () => {
     const told: string[] = [];
     const limiter = createLimiter({
       policies: onTrial(written("1/m"), written("1/m"), { percent: 10 }),
@@ -188,7 +188,7 @@ describe("who listens to trials", () => {
     expect(told).toHaveLength(1);
   });
 
-  it("hears of each step alone once, however a request is asked", async () => {
+  it("is called once per step, however a request is asked", async () => {
     const told: number[] = [];
     const limiter = createLimiter({
       policies: onTrial(written("10/m"), written("10/m"), { percent: 1, steps: [1, 10, 50] }),
@@ -200,7 +200,7 @@ describe("who listens to trials", () => {
     for (const [i, share] of [0.01, 0.09, 0.4, 0.5].entries()) expect(Math.abs(counts[i]! - share)).toBeLessThan(0.03);
   });
 
-  it("hears of every request that either version matches, so that both are asked about the same", () => {
+  it("is called for every request that either version matches, so that both are asked about the same", () => {
     const narrow = written("1/m", { match: { endpoint: "/a" } });
     const wide = written("1/m", { match: { endpoint: "/**" } });
     for (const [old, next] of [
@@ -231,7 +231,7 @@ describe("who listens to trials", () => {
       }
   });
 
-  it("hears nothing of a request that another policy decides in place of either version", () => {
+  it("is not called for a request that another policy decides in place of either version", () => {
     const told: unknown[] = [];
     const narrow = written("1/m", { match: { endpoint: "/a" } });
     const wide = written("1/m", { match: { endpoint: "/**" } });
@@ -250,7 +250,7 @@ describe("who listens to trials", () => {
     expect(told).toEqual([]);
   });
 
-  it("hears nothing where only one version is in force", () => {
+  it("is not called if only one version is in force", () => {
     const told: unknown[] = [];
     const policies = { policies: [{ id: "p", limits: [{ by: ["user"], windows: ["1/m"] }] }] };
     const limiter = createLimiter({ policies, onTrial: (...all) => told.push(all) });

@@ -1,14 +1,17 @@
-import { algorithms, headerGenerations, maxCost, type Problem } from "sluice";
+import type { Problem } from "sluice";
 import {
   aFunction,
+  algorithms,
   anObject,
   aText,
   checkOptions as checkForms,
+  headerGenerations,
+  maxCost,
   type OptionForm,
   type OptionForms,
   oneOf,
   optionsError,
-} from "sluice/store";
+} from "sluice/internal";
 import type { RateLimitOptions } from "./rate-limit-options.ts";
 
 const forms: OptionForms<RateLimitOptions<unknown, unknown>> = {

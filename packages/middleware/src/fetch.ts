@@ -1,5 +1,5 @@
 import { SluiceError } from "sluice";
-import { aFunction } from "sluice/store";
+import { aFunction } from "sluice/internal";
 import { attachTicket } from "./attach-ticket.ts";
 import { checkedOptions } from "./check-options.ts";
 import { pathFromUrl } from "./fetch/path-from-url.ts";

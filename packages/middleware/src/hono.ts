@@ -3,7 +3,7 @@ import type { Context, Env, MiddlewareHandler } from "hono";
 import type { RouterRoute } from "hono/types";
 import { findTargetHandler } from "hono/utils/handler";
 import type { StatusCode } from "hono/utils/http-status";
-import { aFunction } from "sluice/store";
+import { aFunction } from "sluice/internal";
 import { attachTicket } from "./attach-ticket.ts";
 import { checkedOptions } from "./check-options.ts";
 import { pathFromUrl } from "./fetch/path-from-url.ts";

@@ -5,9 +5,9 @@ import {
   type LimitOptions,
   limit,
   type OneLimit,
-  renderDuration,
   SluiceError,
 } from "sluice";
+import { renderDuration } from "sluice/internal";
 
 /** The limiter that middleware calls: one in this process, or a remote one with the same methods. */
 export type AskedLimiter = Pick<Limiter, "check" | "charge" | "give"> &

@@ -1,4 +1,5 @@
-import { type Decision, StoreUnavailable, type StoreUnavailableReason } from "sluice";
+import { type Decision, StoreUnavailable } from "sluice";
+import type { StoreUnavailableReason } from "sluice/store";
 import { reportError } from "./report-error.ts";
 import { emitWarning } from "./warn-once-per-minute.ts";
 

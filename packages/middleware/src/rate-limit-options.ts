@@ -1,4 +1,5 @@
-import type { CheckRequest, Decision, HeaderGeneration } from "sluice";
+import type { CheckRequest, Decision } from "sluice";
+import type { HeaderGeneration } from "sluice/internal";
 import type { OneLineOptions } from "./limits.ts";
 import type { RefusalBody } from "./refusal.ts";
 

@@ -1,4 +1,5 @@
-import { type ProblemBody, renderPath, type SluiceError } from "sluice";
+import type { SluiceError } from "sluice";
+import { type ProblemBody, renderPath } from "sluice/internal";
 
 /** The answer to a request that is itself invalid, as `application/problem+json`. */
 export interface BadRequestBody {

@@ -1,4 +1,5 @@
-import { type CheckRequest, type Decision, maxCost, SluiceError } from "sluice";
+import { type CheckRequest, type Decision, SluiceError } from "sluice";
+import { maxCost } from "sluice/internal";
 import type { AskedLimiter } from "./limits.ts";
 
 /** What the handler of an admitted request can do about its limits. */

@@ -2,7 +2,7 @@ import { TRPCError } from "@trpc/server";
 import { getHTTPStatusCodeFromError } from "@trpc/server/http";
 import { TRPC_ERROR_CODES_BY_KEY } from "@trpc/server/rpc";
 import type { Decision } from "sluice";
-import { aFunction } from "sluice/store";
+import { aFunction } from "sluice/internal";
 import { attachTicket } from "./attach-ticket.ts";
 import { checkedOptions } from "./check-options.ts";
 import { createGate, type Passed, type Refused, type RequestReader, type Verdict } from "./gate.ts";

@@ -1,5 +1,5 @@
 import { SluiceError } from "sluice";
-import { checkOptions as checkForms } from "sluice/store";
+import { checkOptions as checkForms } from "sluice/internal";
 
 export type OptionForm =
   | "function"

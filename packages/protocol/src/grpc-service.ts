@@ -2,12 +2,12 @@ import { BinaryWriter } from "@bufbuild/protobuf/wire";
 
 /** Writes and reads one message, as generated code does. */
 interface Codec {
-  // Method syntax, so that codecs of every message are such codecs.
+  // Method syntax, so that codecs of any message are assignable.
   encode(message: unknown, writer?: BinaryWriter): BinaryWriter;
   decode(bytes: Uint8Array): unknown;
 }
 
-/** A service as generated code describes it: `RateLimiterDefinition` and its like. */
+/** A service as generated code describes it, such as `RateLimiterDefinition`. */
 export interface ServiceDefinition {
   /** `sluice.v1.RateLimiter` */
   readonly fullName: string;
@@ -34,7 +34,7 @@ export type ResponseOf<D extends ServiceDefinition, M extends keyof D["methods"]
   D["methods"][M]["responseType"]["decode"]
 >;
 
-/** A method as `@grpc/grpc-js` takes it, for servers and clients. */
+/** A method in the form that `@grpc/grpc-js` takes, for servers and clients. */
 export interface GrpcMethod<Req, Res> {
   /** `/sluice.v1.RateLimiter/Check` */
   readonly path: string;
@@ -42,7 +42,7 @@ export interface GrpcMethod<Req, Res> {
   readonly requestStream: boolean;
   readonly responseStream: boolean;
   requestSerialize(message: Req): Buffer;
-  /** Throws where the bytes are no such message. */
+  /** Throws if the bytes are not such a message. */
   requestDeserialize(bytes: Uint8Array): Req;
   responseSerialize(message: Res): Buffer;
   responseDeserialize(bytes: Uint8Array): Res;
@@ -71,7 +71,7 @@ export function grpcService<D extends ServiceDefinition>({ fullName, methods }: 
   return Object.fromEntries(entries) as GrpcService<D>;
 }
 
-/** Keeps its buffer, so that the next message need not grow one. */
+/** Reuses its buffer, so that the next message need not grow one. */
 let writer = new BinaryWriter();
 
 function serialize(codec: Codec, message: unknown): Buffer {

@@ -13,7 +13,7 @@ import { fileDescriptors } from "./reflection.ts";
 const files = fileDescriptors.map(({ base64 }) => fromBinary(FileDescriptorProtoSchema, Buffer.from(base64, "base64")));
 
 /** `Message.field = number type`, for every field of a package. */
-function fieldsOf(packageName: string): readonly string[] {
+function listFields(packageName: string): readonly string[] {
   const visit = (scope: string, message: DescriptorProto): readonly string[] => [
     ...message.field.map((field) => `${scope}${message.name}.${field.name} = ${field.number} ${typeOf(field)}`),
     ...message.nestedType.flatMap((nested) => visit(`${scope}${message.name}.`, nested)),
@@ -34,7 +34,7 @@ function typeOf({ label, proto3Optional, type, typeName }: FieldDescriptorProto)
   return modifier + (typeName === "" ? Type[type]!.toLowerCase() : typeName.replace(/^.*\.(?=[A-Z])/, ""));
 }
 
-function methodsOf(packageName: string): readonly string[] {
+function listMethods(packageName: string): readonly string[] {
   const short = (name: string): string => name.replace(/^.*\./, "");
   return files
     .filter((file) => file.package === packageName)
@@ -46,13 +46,13 @@ function methodsOf(packageName: string): readonly string[] {
 }
 
 describe("numbers and types on the wire", () => {
-  it("of ratelimiter.v1 are those that its clients have", () => {
-    expect(methodsOf("ratelimiter.v1")).toEqual([
+  it("of ratelimiter.v1 match its clients", () => {
+    expect(listMethods("ratelimiter.v1")).toEqual([
       "RateLimiterService.ConsumeAndCheckLimit CheckRequest CheckResponse",
       "RateLimiterService.GetCurrentConfig ConfigRequest ConfigResponse",
       "RateLimiterService.GetBucketStatus StatusRequest StatusResponse",
     ]);
-    expect(fieldsOf("ratelimiter.v1")).toEqual([
+    expect(listFields("ratelimiter.v1")).toEqual([
       "CheckRequest.domain = 1 optional string",
       "CheckRequest.limit_key = 2 string",
       "CheckRequest.cost = 3 optional int32",
@@ -80,11 +80,11 @@ describe("numbers and types on the wire", () => {
   });
 
   it("of Envoy's rate limit service are Envoy's", () => {
-    expect(methodsOf("envoy.service.ratelimit.v3")).toEqual([
+    expect(listMethods("envoy.service.ratelimit.v3")).toEqual([
       "RateLimitService.ShouldRateLimit RateLimitRequest RateLimitResponse",
     ]);
     const units = ["UNKNOWN", "SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "YEAR"];
-    expect(fieldsOf("envoy.service.ratelimit.v3")).toEqual([
+    expect(listFields("envoy.service.ratelimit.v3")).toEqual([
       "RateLimitRequest.domain = 1 string",
       "RateLimitRequest.descriptors = 2 repeated RateLimitDescriptor",
       "RateLimitRequest.hits_addend = 3 uint32",
@@ -111,7 +111,7 @@ describe("numbers and types on the wire", () => {
       "RateLimitResponse.Code.OK = 1",
       "RateLimitResponse.Code.OVER_LIMIT = 2",
     ]);
-    expect(fieldsOf("envoy.extensions.common.ratelimit.v3")).toEqual([
+    expect(listFields("envoy.extensions.common.ratelimit.v3")).toEqual([
       "RateLimitDescriptor.entries = 1 repeated Entry",
       "RateLimitDescriptor.limit = 2 RateLimitOverride",
       "RateLimitDescriptor.hits_addend = 3 UInt64Value",
@@ -121,23 +121,23 @@ describe("numbers and types on the wire", () => {
       "RateLimitDescriptor.RateLimitOverride.requests_per_unit = 1 uint32",
       "RateLimitDescriptor.RateLimitOverride.unit = 2 RateLimitUnit",
     ]);
-    expect(fieldsOf("envoy.type.v3")).toEqual(units.map((unit, number) => `RateLimitUnit.${unit} = ${number}`));
-    expect(fieldsOf("envoy.config.core.v3")).toEqual([
+    expect(listFields("envoy.type.v3")).toEqual(units.map((unit, number) => `RateLimitUnit.${unit} = ${number}`));
+    expect(listFields("envoy.config.core.v3")).toEqual([
       "HeaderValue.key = 1 string",
       "HeaderValue.value = 2 string",
       "HeaderValue.raw_value = 3 bytes",
     ]);
   });
 
-  it("of CheckAndIncrement and CheckRateLimit are those that were written down for them", () => {
-    const fields = fieldsOf("sluice.v1");
+  it("of CheckAndIncrement and CheckRateLimit match their specification", () => {
+    const fields = listFields("sluice.v1");
     const of = (message: string): readonly string[] => fields.filter((field) => field.startsWith(`${message}.`));
     expect(of("CheckAndIncrementRequest").filter((field) => !field.includes("Entry."))).toEqual([
       "CheckAndIncrementRequest.policy_id = 1 string",
       "CheckAndIncrementRequest.dimensions = 2 repeated DimensionsEntry",
       "CheckAndIncrementRequest.cost = 3 int32",
       "CheckAndIncrementRequest.request_id = 4 string",
-      // Beyond what was written down.
+      // Additions to the specification.
       "CheckAndIncrementRequest.domain = 5 string",
     ]);
     expect(of("CheckAndIncrementResponse")).toEqual([
@@ -147,7 +147,7 @@ describe("numbers and types on the wire", () => {
       "CheckAndIncrementResponse.retry_after_ms = 4 int32",
       "CheckAndIncrementResponse.policy_version = 5 string",
       "CheckAndIncrementResponse.matched_quota = 6 Quota",
-      // Beyond what was written down.
+      // Additions to the specification.
       "CheckAndIncrementResponse.degraded = 7 bool",
       "CheckAndIncrementResponse.degraded_reason = 8 string",
     ]);
@@ -165,15 +165,15 @@ describe("numbers and types on the wire", () => {
       "remaining",
       "reset_at",
       "retry_after",
-      // Beyond what was written down.
+      // Additions to the specification.
       "degraded",
       "degraded_reason",
     ]);
   });
 
-  it("of Lease are those that are in docs/lease-protocol.md", () => {
-    expect(methodsOf("sluice.v1")).toContain("RateLimiter.Lease LeaseRequest LeaseResponse");
-    expect(fieldsOf("sluice.v1").filter((field) => /^(Lease|SettledGrant)/.test(field))).toEqual([
+  it("of Lease match docs/lease-protocol.md", () => {
+    expect(listMethods("sluice.v1")).toContain("RateLimiter.Lease LeaseRequest LeaseResponse");
+    expect(listFields("sluice.v1").filter((field) => /^(Lease|SettledGrant)/.test(field))).toEqual([
       "LeaseRequest.check = 1 CheckRequest",
       "LeaseRequest.want = 2 uint32",
       "LeaseRequest.hold_ms = 3 uint32",
@@ -193,12 +193,12 @@ describe("numbers and types on the wire", () => {
     ]);
   });
 
-  it("of a policy are in the order in which they were written down, with ours behind them", () => {
-    expect(methodsOf("sluice.v1").filter((method) => method.startsWith("PolicyAdmin."))).toEqual([
+  it("of a policy are in the order of their specification, with additions at the end", () => {
+    expect(listMethods("sluice.v1").filter((method) => method.startsWith("PolicyAdmin."))).toEqual([
       "PolicyAdmin.ConfigurePolicy Policy PolicyAck",
       "PolicyAdmin.ListPolicies ListPoliciesRequest Policy",
     ]);
-    const fields = fieldsOf("sluice.v1").filter((field) => /^Policy(Window)?\.(?!CostMapEntry)/.test(field));
+    const fields = listFields("sluice.v1").filter((field) => /^Policy(Window)?\.(?!CostMapEntry)/.test(field));
     expect(fields).toEqual([
       "Policy.policy_id = 1 string",
       "Policy.version = 2 int64",
@@ -222,21 +222,21 @@ describe("numbers and types on the wire", () => {
     ]);
   });
 
-  it("has no cost for an endpoint that is none", () => {
+  it("has no cost for an empty endpoint", () => {
     const bytes = Policy.encode(Policy.fromPartial({ costMap: { "/embed": 3 } })).finish();
     expect(Policy.decode(bytes).costMap).toEqual({ "/embed": 3 });
     const hidden = Buffer.from(bytes).toString("latin1").replace("\x0a\x06/embed", "\x0a\x09__proto__");
-    // Three characters more in the key, in the entry.
+    // Three more characters in the key of the entry.
     const longer = Buffer.from(hidden, "latin1");
     longer[1]! += 3;
     expect(() => Policy.decode(longer)).toThrow("cost_map.__proto__");
   });
 
   it("of health and reflection are gRPC's", () => {
-    expect(fieldsOf("grpc.health.v1")).toContain("HealthCheckResponse.status = 1 ServingStatus");
-    expect(fieldsOf("grpc.health.v1")).toContain("HealthCheckResponse.ServingStatus.NOT_SERVING = 2");
-    expect(fieldsOf("grpc.reflection.v1")).toContain("ServerReflectionRequest.file_containing_symbol = 4 string");
-    expect(fieldsOf("grpc.reflection.v1")).toContain(
+    expect(listFields("grpc.health.v1")).toContain("HealthCheckResponse.status = 1 ServingStatus");
+    expect(listFields("grpc.health.v1")).toContain("HealthCheckResponse.ServingStatus.NOT_SERVING = 2");
+    expect(listFields("grpc.reflection.v1")).toContain("ServerReflectionRequest.file_containing_symbol = 4 string");
+    expect(listFields("grpc.reflection.v1")).toContain(
       "ServerReflectionResponse.file_descriptor_response = 4 FileDescriptorResponse",
     );
   });
@@ -245,13 +245,13 @@ describe("numbers and types on the wire", () => {
 describe("a service for grpc-js", () => {
   const { check } = grpcService(RateLimiterDefinition);
 
-  it("has paths, and writes and reads what its messages are", () => {
+  it("has paths, and encodes and decodes its messages", () => {
     expect(check.path).toBe("/sluice.v1.RateLimiter/Check");
     const request = CheckRequest.fromPartial({ domain: "d", dimensions: { user: "ünï" }, cost: 0, policies: ["p"] });
     expect(check.requestDeserialize(check.requestSerialize(request))).toEqual(request);
   });
 
-  it("writes bytes of their own, and recovers from a message that cannot be written", () => {
+  it("returns separate bytes for each message, and recovers from one that cannot be written", () => {
     const first = check.requestSerialize(CheckRequest.fromPartial({ domain: "first" }));
     expect(() => check.requestSerialize(CheckRequest.fromPartial({ domain: "bad", cost: 0.5 }))).toThrow(/0\.5/);
     const second = check.requestSerialize(CheckRequest.fromPartial({ domain: "second" }));

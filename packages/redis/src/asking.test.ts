@@ -6,7 +6,7 @@ import {
   startServer,
   type TestServer,
 } from "@sluice/test-servers";
-import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
+import { compileTestLimit, resolvedLimit, testWindow } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { RedisCounters } from "./redis-counters.ts";
 import type { RedisCountersOptions } from "./redis-counters-options.ts";
@@ -14,7 +14,7 @@ import type { RedisEvent } from "./site.ts";
 
 /** How questions find their servers, and whom failures are blamed on. */
 
-const limit = compileTestLimit({ algorithm: "fixed_window", windows: [windowOf(1e6, 365 * 24 * 3_600_000)] });
+const limit = compileTestLimit({ algorithm: "fixed_window", windows: [testWindow(1e6, 365 * 24 * 3_600_000)] });
 const take = (subject = "u") => [resolvedLimit(limit, subject)];
 const soon = { timeout: 30_000, interval: 20 };
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -50,7 +50,7 @@ describe("one server behind a slow or broken line", () => {
   afterEach(() => proxy.close());
   afterAll(() => server.close());
 
-  it("is not blamed where a repeated question was answered the first time", async () => {
+  it("is not blamed if a repeated question was answered the first time", async () => {
     const store = open(proxy.url, { deadlineMs: 400 });
     await store.connected();
     // Once each, so that the server knows the scripts.
@@ -99,12 +99,12 @@ describe("one server behind a slow or broken line", () => {
     expect((await store.take(take())).taken).toBe(true);
   });
 
-  it("finishes what it was asked by give and reset before it is left for another", async () => {
+  it("finishes its pending gives and resets before it is left for another", async () => {
     const other = await startServer({ flavor: "valkey" });
     try {
       const store = open(proxy.url, { deadlineMs: 2000 });
       await store.connected();
-      const slow = compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, 3_600_000)] });
+      const slow = compileTestLimit({ algorithm: "gcra", windows: [testWindow(10, 3_600_000)] });
       const { receipt } = await store.take([resolvedLimit(slow, "u")], { receipt: true });
       proxy.delayMs = 200;
       const giving = store.give(receipt!);
@@ -115,7 +115,7 @@ describe("one server behind a slow or broken line", () => {
     }
   });
 
-  it("is waited for as long as what is enforced says, whatever a policy in shadow mode does", async () => {
+  it("is waited for as long as enforced policies say, whatever a policy in shadow mode says", async () => {
     const hasty = { ...limit, policy: { ...limit.policy, id: "hasty", deadlineMs: 1 } };
     const store = open(proxy.url, { deadlineMs: 5000 });
     await store.connected();
@@ -141,7 +141,7 @@ describe("checks that come together", () => {
   it("leave as soon as a call is full, one call in a turn of the event loop, and the rest at the end of turns", async () => {
     const store = open(server.url, { maxBatch: 10, deadlineMs: 10_000 });
     await store.connected();
-    const arrivals = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1000, 3_600_000)] });
+    const arrivals = compileTestLimit({ algorithm: "gcra", windows: [testWindow(1000, 3_600_000)] });
     const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
     const ask = (count: number) =>
       Array.from({ length: count }, (_, i) => store.take([resolvedLimit(arrivals, `u${i}`)]));
@@ -165,7 +165,7 @@ describe("checks that come together", () => {
 });
 
 describe("a cluster", () => {
-  it("is found from one node under traffic, and nobody is turned away or blamed meanwhile", async () => {
+  it("is found from one node under traffic, and no check is rejected or server blamed meanwhile", async () => {
     const cluster = await startCluster({ flavor: "valkey" });
     try {
       const { host, port } = cluster.nodes[0]!;
@@ -200,7 +200,7 @@ describe("a cluster", () => {
         await expect.poll(() => store.ready, soon).toBe(true);
       }
       for (let i = 0; i < 64; i++) expect((await store.take(take(`u${i}`))).taken).toBe(true);
-      // Now nobody holds some of the slots.
+      // Now no node holds some of the slots.
       for (const node of others) await node.command("CLUSTER", "DELSLOTSRANGE", 5461, 10_922).catch(() => undefined);
       const late = open(`redis+cluster://${others[0]!.host}:${others[0]!.port}`, { deadlineMs: 500 });
       await expect(late.connected(700)).rejects.toMatchObject({ code: "store_unavailable" });
@@ -211,7 +211,7 @@ describe("a cluster", () => {
   });
 });
 
-it("a primary that was replaced is not probed any more", async () => {
+it("a primary that was replaced is no longer probed", async () => {
   const deployment = await startSentinel({ flavor: "valkey" });
   try {
     const hosts = deployment.sentinels.map(({ host, port }) => `${host}:${port}`).join(",");

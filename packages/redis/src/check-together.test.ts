@@ -95,7 +95,7 @@ describe.each([
   }, 120_000);
 });
 
-/** What was decided, without what a replay leaves open. */
+/** The decision, without what a replay leaves open. */
 async function outcome(limiter: Limiter, requests: readonly CheckRequest[], id: string | undefined): Promise<unknown> {
   try {
     const decisions = await limiter.checkTogether(requests, { id });
@@ -114,7 +114,7 @@ async function outcome(limiter: Limiter, requests: readonly CheckRequest[], id: 
 }
 
 describe("a caller's deadline", () => {
-  it("says nothing of the server, and costs nobody else an answer", async () => {
+  it("says nothing about the server, and costs no other caller an answer", async () => {
     const server = await startServer({ flavor: "valkey" });
     const proxy = await createFaultyProxy({ host: server.host, port: server.port });
     const counters = new RedisCounters({ servers: proxy.url, deadlineMs: 60_000 });
@@ -129,7 +129,7 @@ describe("a caller's deadline", () => {
       for (const { degraded } of others) expect(degraded).toMatch(lateReason);
       expect(patient.degraded).toBeUndefined();
       expect(counters.stats.shards.map(({ breaker }) => breaker)).toEqual(["closed"]);
-      // Who travels with somebody impatient to a server that stands still need not travel again.
+      // A check that travels with an impatient one to a stalled server need not travel again.
       proxy.delayMs = 0;
       const { calls } = counters.stats;
       await server.command("CLIENT", "PAUSE", 100, "ALL");

@@ -37,7 +37,7 @@ describe.each(flavors)("count_denials on %s", (flavor) => {
     await server.close();
   });
 
-  it("counts what all nodes denied in a row, and begins anew on every node with an allowance on one", async () => {
+  it("counts what all nodes denied in a row, and starts over on every node with an allowance on one", async () => {
     const user = newUser();
     expect(await denied(one, "shared", user, 2)).toBe(0);
     expect([await denied(one, "shared", user, 2), await denied(two, "shared", user, 3)]).toEqual([2, 5]);
@@ -55,7 +55,7 @@ describe.each(flavors)("count_denials on %s", (flavor) => {
     expect([await denied(one, "own", user), await denied(two, "own", user)]).toEqual([1, 1]);
   });
 
-  it("costs no call of its own, and its keys end", async () => {
+  it("costs no extra call, and its keys expire", async () => {
     const user = newUser();
     const calls = (): number => nodes[0]!.stats.calls;
     await denied(one, "shared", user, 3);
@@ -76,7 +76,7 @@ describe.each(flavors)("count_denials on %s", (flavor) => {
     expect(lives.filter((ms) => Number(ms) > 3_500_000)).toHaveLength(2);
   });
 
-  it("is exact where other counters are leased: every denial reaches the servers", async () => {
+  it("is exact even if other counters are leased: every denial reaches the servers", async () => {
     const centre = new RedisCounters({ servers: server.url, deadlineMs });
     const counters = new LeasedCounters(centre, { hotPerSecond: 0 });
     const leasing = createLimiter({ policies, counters });

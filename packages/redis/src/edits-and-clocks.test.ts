@@ -1,6 +1,7 @@
 import { startServer, type TestServer } from "@sluice/test-servers";
-import { createLimiter, MemoryCounters, type ResolvedLimit } from "sluice";
-import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
+import { createLimiter, MemoryCounters } from "sluice";
+import type { ResolvedLimit } from "sluice/store";
+import { compileTestLimit, resolvedLimit, testWindow } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { blockKey } from "./ask/encode-call.ts";
 import { findCode } from "./ask/window-code.ts";
@@ -14,7 +15,7 @@ const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 const names = createKeyNames("s");
-const keyOf = ({ windows, subject }: ResolvedLimit): string => names.counter(findCode(windows[0]!).code, subject);
+const counterKey = ({ windows, subject }: ResolvedLimit): string => names.counter(findCode(windows[0]!).code, subject);
 
 let server: TestServer;
 let store: RedisCounters;
@@ -32,17 +33,17 @@ beforeEach(async () => {
 });
 afterEach(() => store.close());
 
-async function lifeOf(limit: ResolvedLimit): Promise<number> {
-  return Number(await server.command("PTTL", keyOf(limit)));
+async function readLifetime(limit: ResolvedLimit): Promise<number> {
+  return Number(await server.command("PTTL", counterKey(limit)));
 }
 
 describe("a counter of a limit over weeks", () => {
   it.each([1, 11.9, 12.1, 20, 60, 400])("of %d days is idle for as long as its key lives", async (days) => {
-    const take = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(1000, days * dayMs)] }), "u");
+    const take = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [testWindow(1000, days * dayMs)] }), "u");
     await store.take([take]);
-    const lifeMs = await lifeOf(take);
+    const lifeMs = await readLifetime(take);
     for (const share of [0.3, 0.6, 0.99]) {
-      await server.command("DEL", keyOf(take));
+      await server.command("DEL", counterKey(take));
       await store.take([take]);
       clock.advance(lifeMs * share);
       const { outcomes } = await store.take([take]);
@@ -51,22 +52,22 @@ describe("a counter of a limit over weeks", () => {
   });
 
   it("keeps the precision of fast rates", async () => {
-    // A million a second for 25 days: what a single cost is worth is a thousand units of time.
-    const limit = compileTestLimit({ algorithm: "token_bucket", windows: [windowOf(1e6, 1000, 1e12)] });
+    // A million a second for 25 days: a single cost is worth a thousand units of time.
+    const limit = compileTestLimit({ algorithm: "token_bucket", windows: [testWindow(1e6, 1000, 1e12)] });
     for (let i = 0; i < 100; i++) await store.take([resolvedLimit(limit, "u", 100_000)]);
     const { outcomes } = await store.peek([resolvedLimit(limit, "u")]);
     expect(1e12 - outcomes[0]!.remaining).toBeLessThan(10_010_000);
     expect(1e12 - outcomes[0]!.remaining).toBeGreaterThanOrEqual(10_000_000);
   });
 
-  it("is kept by an edit across the two forms, also within one call", async () => {
+  it("survives an edit across the two forms, even within one call", async () => {
     const near = resolvedLimit(
-      compileTestLimit({ algorithm: "token_bucket", windows: [windowOf(100, 30 * dayMs, 30)] }),
+      compileTestLimit({ algorithm: "token_bucket", windows: [testWindow(100, 30 * dayMs, 30)] }),
       "u",
       10,
     );
     const far = resolvedLimit(
-      compileTestLimit({ algorithm: "token_bucket", windows: [windowOf(100, 30 * dayMs, 100)] }),
+      compileTestLimit({ algorithm: "token_bucket", windows: [testWindow(100, 30 * dayMs, 100)] }),
       "u",
       10,
     );
@@ -80,7 +81,7 @@ describe("a counter of a limit over weeks", () => {
 
 describe("the end of a counter's key", () => {
   const limits = ["one", "two"].map((policy) =>
-    resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, minuteMs)], policy }), "u"),
+    resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [testWindow(10, minuteMs)], policy }), "u"),
   );
   const lifeMs = 4 * minuteMs;
 
@@ -89,11 +90,11 @@ describe("the end of a counter's key", () => {
     const taken = limits.slice(0, count);
     clock.advance(minuteMs - ((clock.epochMs() % 2 ** 33) % minuteMs) - beforeMinuteMs);
     await store.take(taken);
-    expect(await lifeOf(limits[0]!)).toBeGreaterThan(lifeMs - 10_000);
-    await server.command("PEXPIRE", keyOf(limits[0]!), 100_000);
+    expect(await readLifetime(limits[0]!)).toBeGreaterThan(lifeMs - 10_000);
+    await server.command("PEXPIRE", counterKey(limits[0]!), 100_000);
     clock.advance(7000);
     expect((await store.take(taken)).outcomes[0]!.remaining).toBe(9);
-    return lifeOf(limits[0]!);
+    return readLifetime(limits[0]!);
   }
 
   it.each([1, 2])("is put off when an idle counter goes over into the next minute, of %d limits", async (count) => {
@@ -107,9 +108,9 @@ describe("the end of a counter's key", () => {
 
 describe("a clock that is set back by an hour", () => {
   it.each(["gcra", "fixed_window", "sliding_window", "sliding_log"] as const)(
-    "keeps nobody out for longer than the window, by %s",
+    "keeps no subject out for longer than the window, by %s",
     async (algorithm) => {
-      const take = resolvedLimit(compileTestLimit({ algorithm, windows: [windowOf(5, 10_000)] }), "u");
+      const take = resolvedLimit(compileTestLimit({ algorithm, windows: [testWindow(5, 10_000)] }), "u");
       clock.advance(2 * hourMs);
       for (let i = 0; i < 5; i++) await store.take([take]);
       clock.advance(-hourMs);
@@ -121,9 +122,9 @@ describe("a clock that is set back by an hour", () => {
     },
   );
 
-  it("keeps nobody out for longer either where another limit of the request denies", async () => {
+  it("keeps no subject out for longer even if another limit of the request denies", async () => {
     const take = (policy: string): ResolvedLimit =>
-      resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(5, 10_000)], policy }), "u");
+      resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [testWindow(5, 10_000)], policy }), "u");
     const [ahead, usedUp] = [take("ahead"), take("used-up")];
     clock.advance(2 * hourMs);
     for (let i = 0; i < 5; i++) await store.take([ahead]);
@@ -135,7 +136,7 @@ describe("a clock that is set back by an hour", () => {
   });
 
   it("makes no block last longer than itself", async () => {
-    const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1, 1000)], blockForMs: minuteMs });
+    const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(1, 1000)], blockForMs: minuteMs });
     const take = resolvedLimit(limit, "u");
     await store.take([take]);
     await store.take([take]);
@@ -147,8 +148,8 @@ describe("a clock that is set back by an hour", () => {
 });
 
 describe("a block", () => {
-  const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(5, 1000)], blockForMs: minuteMs });
-  const byHand = compileTestLimit({ algorithm: "gcra", windows: [windowOf(5, 1000)], blockable: true });
+  const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(5, 1000)], blockForMs: minuteMs });
+  const byHand = compileTestLimit({ algorithm: "gcra", windows: [testWindow(5, 1000)], blockable: true });
   const blocked = async (take: ResolvedLimit): Promise<number> => (await store.take([take])).outcomes[0]!.retryAfterMs;
 
   it.each([
@@ -185,7 +186,7 @@ describe("a block", () => {
   });
 
   it("outlives an edit of block_for, in both stores", async () => {
-    const edited = compileTestLimit({ algorithm: "gcra", windows: [windowOf(5, 1000)], blockForMs: 1000 });
+    const edited = compileTestLimit({ algorithm: "gcra", windows: [testWindow(5, 1000)], blockForMs: 1000 });
     for (const one of [new MemoryCounters({ clock }), store]) {
       for (let i = 0; i < 6; i++) await one.take([resolvedLimit(limit, "u")]);
       for (const now of [edited, byHand]) {
@@ -215,7 +216,7 @@ describe("a block", () => {
     expect(await blocked(take), "and put off").toBe(2 * minuteMs);
   });
 
-  it("is not begun by a denial where only hands may", async () => {
+  it("is not begun by a denial if it may only be begun by hand", async () => {
     const take = resolvedLimit(byHand, "u", 5);
     await store.take([take]);
     expect(await blocked(take)).toBe(1000);
@@ -225,9 +226,9 @@ describe("a block", () => {
 
 describe("a credit", () => {
   it.each([
-    ["near", windowOf(10, hourMs), 20 * dayMs],
-    ["far", windowOf(10, 90 * dayMs), 80 * dayMs],
-  ])("is given to what an edit or a clock left behind once that is brought back (%s)", async (_, window, backMs) => {
+    ["near", testWindow(10, hourMs), 20 * dayMs],
+    ["far", testWindow(10, 90 * dayMs), 80 * dayMs],
+  ])("is given to what an edit or a clock left behind once that is corrected (%s)", async (_, window, backMs) => {
     const before = compileTestLimit({ algorithm: "gcra", windows: [{ ...window, burst: 1000 }] });
     const after = compileTestLimit({ algorithm: "gcra", windows: [window] });
     for (const one of [new MemoryCounters({ clock }), store]) {
@@ -268,8 +269,8 @@ describe("a credit", () => {
 });
 
 describe("an edited limit", () => {
-  it("that is lowered locks nobody out: the wait that is told is the wait, in both stores", async () => {
-    const windows = (burst: number) => [windowOf(1000, hourMs, burst)];
+  it("that is lowered locks no subject out: the reported wait is the wait, in both stores", async () => {
+    const windows = (burst: number) => [testWindow(1000, hourMs, burst)];
     const before = resolvedLimit(compileTestLimit({ algorithm: "token_bucket", windows: windows(1000) }), "u", 1000);
     const after = resolvedLimit(compileTestLimit({ algorithm: "token_bucket", windows: windows(10) }), "u");
     for (const one of [new MemoryCounters({ clock }), store]) {
@@ -287,7 +288,7 @@ describe("an edited limit", () => {
   it.each([false, true])(
     "that is raised keeps its counter: the key outlives its state (receipt: %s)",
     async (receipt) => {
-      const windows = (burst: number) => [windowOf(1000, hourMs, burst)];
+      const windows = (burst: number) => [testWindow(1000, hourMs, burst)];
       const small = resolvedLimit(compileTestLimit({ algorithm: "token_bucket", windows: windows(10) }), "u");
       const large = resolvedLimit(compileTestLimit({ algorithm: "token_bucket", windows: windows(1000) }), "u");
       await store.take([small], { receipt });
@@ -295,14 +296,14 @@ describe("an edited limit", () => {
         await store.take([large], { receipt });
         if (i % 50 > 0) continue;
         const [reading] = await store.read(large);
-        expect(await lifeOf(large)).toBeGreaterThan(reading!.resetAfterMs);
+        expect(await readLifetime(large)).toBeGreaterThan(reading!.resetAfterMs);
       }
     },
   );
 
   it("that got another window charges a repeated id once all the same", async () => {
-    const one = compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, hourMs)] });
-    const two = compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, hourMs), windowOf(5, minuteMs)] });
+    const one = compileTestLimit({ algorithm: "gcra", windows: [testWindow(10, hourMs)] });
+    const two = compileTestLimit({ algorithm: "gcra", windows: [testWindow(10, hourMs), testWindow(5, minuteMs)] });
     const options = { id: "x", fingerprint: "f" };
     await store.take([resolvedLimit(one, "u")], options);
     const again = await store.take([resolvedLimit(two, "u")], options);
@@ -333,14 +334,14 @@ it.each(["memory", "redis"])(
   },
 );
 
-it("a life that is not whole milliseconds is rounded up, and nothing is charged in vain", async () => {
-  const take = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, hourMs)] }), "u");
+it("a life that is not whole milliseconds is rounded up, and nothing is charged for no reason", async () => {
+  const take = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [testWindow(10, hourMs)] }), "u");
   expect((await store.take([take], { id: "x", fingerprint: "f", idTtlMs: 1500.5 })).taken).toBe(true);
   expect((await store.take([take], { id: "x", fingerprint: "f", idTtlMs: 1500.5 })).replayed).toBe(true);
 });
 
 it("debt is paid off by time alone, and no clamp forgives it, by either script", async () => {
-  const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, 10_000)] });
+  const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(10, 10_000)] });
   const take = resolvedLimit(limit, "u");
   await store.charge([{ ...take, cost: 10 }]);
   await store.charge([{ ...take, cost: 7 }]);
@@ -354,13 +355,13 @@ it("debt is paid off by time alone, and no clamp forgives it, by either script",
   expect((await store.take([take])).taken).toBe(true);
 });
 
-it("what is taken around the end of the circle can be given back", async () => {
+it("a take around the end of the circle can be given back", async () => {
   const circleMs = 2 ** 33;
   clock.advance(circleMs - (clock.epochMs() % circleMs) - 1_800_000 + 0.123);
   let given = 0;
   for (let i = 0; i < 200; i++) {
     clock.advance(1.237);
-    const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(7, hourMs)], policy: `p${i}` });
+    const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(7, hourMs)], policy: `p${i}` });
     const { receipt } = await store.take([resolvedLimit(limit, "u", 5)], { receipt: true });
     if (await store.give(receipt!)) given += 1;
   }
@@ -369,21 +370,21 @@ it("what is taken around the end of the circle can be given back", async () => {
 
 it("a key without an end is healed for as long as any counter of the call may need", async () => {
   const short = resolvedLimit(
-    compileTestLimit({ algorithm: "gcra", windows: [windowOf(1000, 1000)], policy: "a" }),
+    compileTestLimit({ algorithm: "gcra", windows: [testWindow(1000, 1000)], policy: "a" }),
     "u",
   );
   const long = resolvedLimit(
-    compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, 20 * hourMs)], policy: "b" }),
+    compileTestLimit({ algorithm: "gcra", windows: [testWindow(10, 20 * hourMs)], policy: "b" }),
     "u",
     5,
   );
   await store.take([short]);
   await store.take([long]);
-  await server.command("PERSIST", keyOf(long));
-  for (let i = 0; i < 200 && (await lifeOf(long)) < 0; i++) {
+  await server.command("PERSIST", counterKey(long));
+  for (let i = 0; i < 200 && (await readLifetime(long)) < 0; i++) {
     clock.advance(0.001);
     await Promise.all([store.take([short]), store.take([{ ...long, cost: 10 }])]);
   }
   const [reading] = await store.read(long);
-  expect(await lifeOf(long)).toBeGreaterThan(reading!.resetAfterMs);
+  expect(await readLifetime(long)).toBeGreaterThan(reading!.resetAfterMs);
 });

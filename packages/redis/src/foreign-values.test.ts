@@ -1,7 +1,7 @@
 import { flavors, startServer, type TestServer } from "@sluice/test-servers";
 import * as fc from "fast-check";
-import type { CompiledLimit, TakeAnswer } from "sluice";
-import { compileTestLimit, conversationStartMs, resolvedLimit, windowOf } from "sluice/testing";
+import type { CompiledLimit, TakeAnswer } from "sluice/store";
+import { compileTestLimit, conversationStartMs, resolvedLimit, testWindow } from "sluice/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { blockKey } from "./ask/encode-call.ts";
 import { findCode } from "./ask/window-code.ts";
@@ -13,19 +13,22 @@ const hourMs = 3_600_000;
 const capacity = 5;
 const names = createKeyNames("s");
 
-/** One limit of every kind of counter, and what is asked beside: by that it goes by the script for arrivals, or by the one for all. */
+/**
+ * One limit for every kind of counter, and a companion that decides whether the arrivals script or the general one is
+ * used.
+ */
 const kinds: readonly { name: string; limit: CompiledLimit; beside?: "gcra" | "sliding_window" }[] = [
-  { name: "gcra", limit: limitOf("gcra", hourMs) },
-  { name: "gcra with more of it", limit: limitOf("gcra", hourMs), beside: "gcra" },
-  { name: "gcra with others", limit: limitOf("gcra", hourMs), beside: "sliding_window" },
-  { name: "gcra over months", limit: limitOf("gcra", 90 * 24 * hourMs), beside: "sliding_window" },
-  { name: "fixed window", limit: limitOf("fixed_window", hourMs), beside: "sliding_window" },
-  { name: "sliding window", limit: limitOf("sliding_window", hourMs), beside: "sliding_window" },
-  { name: "sliding log", limit: limitOf("sliding_log", hourMs), beside: "sliding_window" },
+  { name: "gcra", limit: createLimit("gcra", hourMs) },
+  { name: "gcra with more of it", limit: createLimit("gcra", hourMs), beside: "gcra" },
+  { name: "gcra with others", limit: createLimit("gcra", hourMs), beside: "sliding_window" },
+  { name: "gcra over months", limit: createLimit("gcra", 90 * 24 * hourMs), beside: "sliding_window" },
+  { name: "fixed window", limit: createLimit("fixed_window", hourMs), beside: "sliding_window" },
+  { name: "sliding window", limit: createLimit("sliding_window", hourMs), beside: "sliding_window" },
+  { name: "sliding log", limit: createLimit("sliding_log", hourMs), beside: "sliding_window" },
 ];
 
-function limitOf(algorithm: Parameters<typeof compileTestLimit>[0]["algorithm"], perMs: number): CompiledLimit {
-  return compileTestLimit({ algorithm, windows: [windowOf(capacity, perMs)], policy: `${algorithm}-${perMs}` });
+function createLimit(algorithm: Parameters<typeof compileTestLimit>[0]["algorithm"], perMs: number): CompiledLimit {
+  return compileTestLimit({ algorithm, windows: [testWindow(capacity, perMs)], policy: `${algorithm}-${perMs}` });
 }
 
 type Plant = (server: TestServer, key: string) => Promise<unknown>;
@@ -53,7 +56,7 @@ const garbage: readonly (readonly [name: string, plant: Plant])[] = [
   ["a set", (server, key) => server.command("SADD", key, "a")],
 ];
 
-/** What looks like a counter of some kind, and was left behind by nobody. */
+/** Values that look like a counter of some kind, but are none of ours. */
 const alike: readonly (readonly [name: string, plant: Plant])[] = [
   ["1e5", set("1e5")],
   ["0x10", set("0x10")],
@@ -72,7 +75,7 @@ const alike: readonly (readonly [name: string, plant: Plant])[] = [
   ["a negative wide number", set("w-5")],
 ];
 
-/** A tag, and any bytes behind it, often such that they are numbers which are none. */
+/** A tag, followed by any bytes, often invalid numbers. */
 const double = fc.oneof(
   fc.constantFrom(Number.NaN, Infinity, -Infinity, 1e300, -1e300, 0, -1, 5e-324, 2 ** 53, -(2 ** 63)),
   fc.double(),
@@ -89,7 +92,7 @@ function packed(tag: string, doubles: number): fc.Arbitrary<Buffer> {
   });
 }
 
-/** Looks like a log, but for its times: one of the far future stands before what is long over. */
+/** Looks like a log except for its times: one in the far future comes before one long past. */
 const logOutOfOrder = Buffer.alloc(1 + 8 * 4, "L");
 [2 ** 53, 1e12, 1.6e12, 1e12].forEach((one, i) => {
   logOutOfOrder.writeDoubleLE(one, 1 + 8 * i);
@@ -116,9 +119,9 @@ describe.each(flavors)("a key of a counter that holds something else, on %s", (f
   });
   beforeEach(() => server.command("FLUSHALL"));
 
-  const keyOf = (limit: CompiledLimit): string => names.counter(findCode(limit.windows[0]!).code, "u1");
+  const counterKey = (limit: CompiledLimit): string => names.counter(findCode(limit.windows[0]!).code, "u1");
   const ask = (limit: CompiledLimit, beside: (typeof kinds)[number]["beside"]): Promise<TakeAnswer> => {
-    const others = beside === undefined ? [] : [resolvedLimit(limitOf(beside, 2 * hourMs), `${Math.random()}`)];
+    const others = beside === undefined ? [] : [resolvedLimit(createLimit(beside, 2 * hourMs), `${Math.random()}`)];
     return store.take([resolvedLimit(limit, "u1"), ...others]);
   };
 
@@ -137,12 +140,12 @@ describe.each(flavors)("a key of a counter that holds something else, on %s", (f
   }
 
   it("is a log whose costs are more than can be counted, and counts as nothing", async () => {
-    const limit = limitOf("sliding_log", hourMs);
+    const limit = createLimit("sliding_log", hourMs);
     const bytes = Buffer.alloc(1 + 32, "L");
     [5e-324, conversationStartMs + hourMs + 1, conversationStartMs, 2 ** 53].forEach((one, i) => {
       bytes.writeDoubleLE(one, 1 + 8 * i);
     });
-    await server.command("SET", keyOf(limit), bytes, "PX", hourMs);
+    await server.command("SET", counterKey(limit), bytes, "PX", hourMs);
     expect((await ask(limit, "sliding_window")).outcomes[0]!.remaining).toBe(capacity - 1);
   });
 
@@ -158,9 +161,9 @@ describe.each(flavors)("a key of a counter that holds something else, on %s", (f
 
   describe.each(kinds)("$name", ({ limit, beside }) => {
     it.each(garbage)(
-      "%s counts as nothing, is told in the statistics, and is gone after the next take",
+      "%s counts as nothing, is counted in the statistics, and is gone after the next take",
       async (_, plant) => {
-        await plant(server, keyOf(limit));
+        await plant(server, counterKey(limit));
         const before = store.stats.foreign;
         const peeked = await store.peek([resolvedLimit(limit, "u1")]);
         expect(peeked.outcomes[0]!.remaining).toBe(capacity);
@@ -170,12 +173,12 @@ describe.each(flavors)("a key of a counter that holds something else, on %s", (f
         expect(store.stats.foreign).toBe(before + 2);
         expect((await ask(limit, beside)).outcomes[0]!.remaining).toBe(capacity - 2);
         expect(store.stats.foreign).toBe(before + 2);
-        expect(await server.command("PTTL", keyOf(limit))).toBeGreaterThan(0);
+        expect(await server.command("PTTL", counterKey(limit))).toBeGreaterThan(0);
       },
     );
 
-    it.each(alike)("%s counts as nothing or as just used up, and is no error", async (_, plant) => {
-      await plant(server, keyOf(limit));
+    it.each(alike)("%s counts as nothing or as just used up, and is not an error", async (_, plant) => {
+      await plant(server, counterKey(limit));
       expectAbsentOrUsedUp(await ask(limit, beside), limit);
       await store.charge([resolvedLimit(limit, "u1")]);
       await store.read(resolvedLimit(limit, "u1"));
@@ -183,7 +186,7 @@ describe.each(flavors)("a key of a counter that holds something else, on %s", (f
       expect((await ask(limit, beside)).outcomes[0]!.remaining).toBe(capacity - 1);
     });
 
-    it("any bytes are no error, and the neighbours in the same call are served", async () => {
+    it("any bytes are not an error, and the neighbours in the same call are served", async () => {
       const bytes = fc.oneof(
         packed("C", 2),
         packed("S", 3),
@@ -193,7 +196,7 @@ describe.each(flavors)("a key of a counter that holds something else, on %s", (f
       );
       await fc.assert(
         fc.asyncProperty(bytes, async (value) => {
-          await server.command("SET", keyOf(limit), Buffer.from(value), "PX", hourMs);
+          await server.command("SET", counterKey(limit), Buffer.from(value), "PX", hourMs);
           const neighbour = resolvedLimit(limit, `n${Math.random()}`);
           const [answer, next] = await Promise.all([ask(limit, beside), store.take([neighbour])]);
           const { remaining, retryAfterMs, resetAfterMs } = answer.outcomes[0]!;
@@ -201,15 +204,15 @@ describe.each(flavors)("a key of a counter that holds something else, on %s", (f
           expect(retryAfterMs >= 0 && resetAfterMs >= 0).toBe(true);
           expect(next.taken).toBe(true);
           await store.charge([resolvedLimit(limit, "u1")]);
-          expect(await server.command("PTTL", keyOf(limit))).toBeGreaterThan(0);
+          expect(await server.command("PTTL", counterKey(limit))).toBeGreaterThan(0);
         }),
         { numRuns: 150, examples: [[logOutOfOrder]] },
       );
     });
   });
 
-  it("does not keep a subject out where it stands in the place of a block", async () => {
-    const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(5, hourMs)], blockForMs: 60_000 });
+  it("does not keep a subject out in the place of a block", async () => {
+    const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(5, hourMs)], blockForMs: 60_000 });
     const take = resolvedLimit(limit, "u1");
     const numbers = ["9".repeat(16), "9".repeat(40), "1:1", ":", "5:", ":5", "9e15:5", "1:1:1"];
     const lengths = ["0", "-1", "1e9", "9".repeat(12), "9".repeat(40)].map((length) => `8000000000000000:${length}`);
@@ -233,17 +236,17 @@ describe.each(flavors)("a key of a counter that holds something else, on %s", (f
     for (const { limit } of kinds) {
       for (const [name, plant] of garbage) {
         await server.command("FLUSHALL");
-        await plant(server, keyOf(limit));
-        const held = await server.command("DUMP", keyOf(limit));
+        await plant(server, counterKey(limit));
+        const held = await server.command("DUMP", counterKey(limit));
         await store.charge([resolvedLimit(limit, "u1", -3)]);
-        expect([name, await server.command("DUMP", keyOf(limit))]).toEqual([name, held]);
+        expect([name, await server.command("DUMP", counterKey(limit))]).toEqual([name, held]);
         expect(await server.command("DBSIZE")).toBe(1);
       }
     }
   });
 
-  it("is void where it stands in the place of a receipt, its mark or an id", async () => {
-    const limit = limitOf("gcra", hourMs);
+  it("is void in the place of a receipt, its mark or an id", async () => {
+    const limit = createLimit("gcra", hourMs);
     const take = resolvedLimit(limit, "u1");
     for (const plant of garbage.map(([, one]) => one)) {
       await server.command("FLUSHALL");

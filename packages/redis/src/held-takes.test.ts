@@ -1,7 +1,8 @@
 import { flavors, startServer, type TestServer } from "@sluice/test-servers";
 import fc from "fast-check";
-import { MemoryCounters, type ResolvedLimit } from "sluice";
-import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
+import { MemoryCounters } from "sluice";
+import type { ResolvedLimit } from "sluice/store";
+import { compileTestLimit, resolvedLimit, testWindow } from "sluice/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { decodeAheads, decodeArrivals, decodeHead, decodeMarks } from "./ask/decode-reply.ts";
 import { type Call, encodeArrivals, encodeGiveBack } from "./ask/encode-call.ts";
@@ -13,8 +14,9 @@ import type { ScriptName } from "./scripts.generated.ts";
 import { scriptsOnTestTime, testTime } from "./testing/scripts-on-test-time.ts";
 
 /**
- * What a request across slots takes from one of them is held until the others have answered. Giving it back goes by no receipt on
- * the server, but it gives as much as one would: no more than is left of what was taken, whatever happens in between.
+ * What a request across slots takes from one of them is held until the others have answered. Giving it back uses no
+ * receipt on the server, but gives as much as one would: no more than is left of what was taken, whatever happens in
+ * between.
  */
 
 const names = createKeyNames("s");
@@ -116,9 +118,9 @@ describe.each(flavors)("takes that are held, on %s", (flavor) => {
           clock.advance(testTime().epochMs() - clock.epochMs());
           const memory = new MemoryCounters({ clock });
           const limits = [
-            [windowOf(5, 1000)],
-            [windowOf(10, 10_000), windowOf(4, 1000)],
-            [windowOf(3, 1000, 7), windowOf(50, 60_000)],
+            [testWindow(5, 1000)],
+            [testWindow(10, 10_000), testWindow(4, 1000)],
+            [testWindow(3, 1000, 7), testWindow(50, 60_000)],
           ].map((windows, i) => compileTestLimit({ algorithm: "gcra", windows, policy: `h${i}-${run}` }));
           const resolved = (limit: number, subject: number, cost = 1): ResolvedLimit =>
             resolvedLimit(limits[limit]!, `u${subject}`, cost);
@@ -189,7 +191,7 @@ describe.each(flavors)("takes that are held, on %s", (flavor) => {
   }, 120_000);
 
   describe("have a mark", () => {
-    const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, 3_600_000)] });
+    const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(10, 3_600_000)] });
     const one = [resolvedLimit(limit, "u1")];
     const mark = names.mark(findCode(limit.windows[0]!).code, "u1");
     const counter = names.counter(findCode(limit.windows[0]!).code, "u1");
@@ -210,7 +212,7 @@ describe.each(flavors)("takes that are held, on %s", (flavor) => {
       expect(await lifeOfMark()).toBeLessThanOrEqual(2 * holdMs);
     });
 
-    it("only where they were taken", async () => {
+    it("only on the server that took them", async () => {
       await take([{ limits: [resolvedLimit(limit, "u1", 11)], held: true }]);
       expect(await server.command("EXISTS", mark, counter)).toBe(0);
     });
@@ -220,7 +222,7 @@ describe.each(flavors)("takes that are held, on %s", (flavor) => {
       ["is of another time", () => server.command("SET", mark, "another 0", "PX", 5000)],
       ["is not one", () => server.command("SET", mark, "hello", "PX", 5000)],
       ["is a list", () => server.command("DEL", mark).then(() => server.command("RPUSH", mark, "a"))],
-    ])("without which nothing is given back: where it %s", async (_, spoil) => {
+    ])("without which nothing is given back: if it %s", async (_, spoil) => {
       const held = await takeOne();
       const before = await server.command("GET", counter);
       await spoil();
@@ -228,7 +230,7 @@ describe.each(flavors)("takes that are held, on %s", (flavor) => {
       expect(await server.command("GET", counter)).toBe(before);
     });
 
-    it("which is made anew where something else stands in its place", async () => {
+    it("which is created anew if something else is in its place", async () => {
       await server.command("RPUSH", mark, "a");
       expect(await giveBack(one, await takeOne())).toBe(true);
     });

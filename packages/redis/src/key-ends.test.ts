@@ -1,7 +1,7 @@
 import { flavors, startServer, type TestServer } from "@sluice/test-servers";
 import * as fc from "fast-check";
-import type { ResolvedLimit } from "sluice";
-import { compileTestLimit, resolvedLimit, type TestLimit, windowOf } from "sluice/testing";
+import type { ResolvedLimit } from "sluice/store";
+import { compileTestLimit, resolvedLimit, type TestLimit, testWindow } from "sluice/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { blockKey } from "./ask/encode-call.ts";
 import { findCode } from "./ask/window-code.ts";
@@ -14,19 +14,19 @@ const once = { limit: 5, per: { kind: "never" }, burst: 5 } as const;
 
 /** Every kind of counter that there is. */
 const limits: readonly (TestLimit & { readonly name: string })[] = [
-  { name: "gcra", algorithm: "gcra", windows: [windowOf(5, hourMs)] },
-  { name: "gcra over months", algorithm: "gcra", windows: [windowOf(5, 90 * 24 * hourMs)] },
-  { name: "a short gcra", algorithm: "gcra", windows: [windowOf(5, 100)] },
-  { name: "token bucket", algorithm: "token_bucket", windows: [windowOf(5, hourMs, 20)] },
-  { name: "leaky bucket", algorithm: "leaky_bucket", windows: [windowOf(5, hourMs)] },
-  { name: "fixed window", algorithm: "fixed_window", windows: [windowOf(5, hourMs)] },
+  { name: "gcra", algorithm: "gcra", windows: [testWindow(5, hourMs)] },
+  { name: "gcra over months", algorithm: "gcra", windows: [testWindow(5, 90 * 24 * hourMs)] },
+  { name: "a short gcra", algorithm: "gcra", windows: [testWindow(5, 100)] },
+  { name: "token bucket", algorithm: "token_bucket", windows: [testWindow(5, hourMs, 20)] },
+  { name: "leaky bucket", algorithm: "leaky_bucket", windows: [testWindow(5, hourMs)] },
+  { name: "fixed window", algorithm: "fixed_window", windows: [testWindow(5, hourMs)] },
   { name: "calendar day", algorithm: "fixed_window", windows: [day] },
   { name: "one-off quota", algorithm: "fixed_window", windows: [once] },
-  { name: "sliding window", algorithm: "sliding_window", windows: [windowOf(5, hourMs)] },
-  { name: "sliding log", algorithm: "sliding_log", windows: [windowOf(5, hourMs)] },
-  { name: "blocking", algorithm: "gcra", windows: [windowOf(1, hourMs)], blockForMs: 60_000 },
-  { name: "blockable", algorithm: "fixed_window", windows: [windowOf(9, hourMs)], blockable: true },
-  { name: "two windows", algorithm: "sliding_window", windows: [windowOf(3, 60_000), windowOf(9, hourMs)] },
+  { name: "sliding window", algorithm: "sliding_window", windows: [testWindow(5, hourMs)] },
+  { name: "sliding log", algorithm: "sliding_log", windows: [testWindow(5, hourMs)] },
+  { name: "blocking", algorithm: "gcra", windows: [testWindow(1, hourMs)], blockForMs: 60_000 },
+  { name: "blockable", algorithm: "fixed_window", windows: [testWindow(9, hourMs)], blockable: true },
+  { name: "two windows", algorithm: "sliding_window", windows: [testWindow(3, 60_000), testWindow(9, hourMs)] },
 ];
 const compiled = limits.map((limit) =>
   compileTestLimit({ ...limit, policy: limit.name.replaceAll(" ", "-"), maxOvershoot: 1 }),
@@ -47,7 +47,8 @@ describe.each(flavors)("keys on %s", (flavor) => {
   });
   beforeEach(() => server.command("FLUSHALL"));
 
-  const keyOf = ({ windows, subject }: ResolvedLimit): string => names.counter(findCode(windows[0]!).code, subject);
+  const counterKey = ({ windows, subject }: ResolvedLimit): string =>
+    names.counter(findCode(windows[0]!).code, subject);
 
   async function endless(): Promise<readonly string[]> {
     const keys = (await server.command("KEYS", "*")) as readonly string[];
@@ -146,7 +147,7 @@ describe.each(flavors)("keys on %s", (flavor) => {
   });
 
   it("of blocks end with them", async () => {
-    const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(5, hourMs)], blockable: true });
+    const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(5, hourMs)], blockable: true });
     const key = blockKey(names, limit, "u1");
     await store.block([resolvedLimit(limit, "u1")], hourMs);
     await store.block([resolvedLimit(limit, "u1")], 1000);
@@ -157,7 +158,7 @@ describe.each(flavors)("keys on %s", (flavor) => {
     expect(life).toBeLessThanOrEqual(2 * hourMs);
   });
 
-  it("outlive what they hold: the end is not before the counter is as good as new", async () => {
+  it("outlive their contents: they do not expire before the counter is as good as new", async () => {
     for (const limit of compiled) {
       const take = resolvedLimit(limit, "u1");
       await store.charge([{ ...take, cost: 2 * limit.windows[0]!.capacity }]);
@@ -174,13 +175,13 @@ describe.each(flavors)("keys on %s", (flavor) => {
 
   it.each(alone)("of a counter (%s) get an end again with the next take", async (_, take) => {
     await store.take([take]);
-    expect(await server.command("PERSIST", keyOf(take))).toBe(1);
-    // Of several keys in a call, one is looked at; which one depends on the time.
+    expect(await server.command("PERSIST", counterKey(take))).toBe(1);
+    // Of several keys in a call, one is checked; which one depends on the time.
     await expect
       .poll(
         async () => {
           await store.take([take]);
-          return Number(await server.command("PTTL", keyOf(take)));
+          return Number(await server.command("PTTL", counterKey(take)));
         },
         { timeout: 30_000, interval: 1 },
       )
@@ -189,40 +190,40 @@ describe.each(flavors)("keys on %s", (flavor) => {
 
   const ofOneKey = alone.filter(([, { windows, limit }]) => windows.length === 1 && !limit.blockable);
   it.each(ofOneKey.filter(([, { windows }]) => windows[0]!.perMs >= hourMs || windows[0]!.calendar !== undefined))(
-    "of a used-up counter (%s) get an end again with the very next denial, and that is told",
+    "of a used-up counter (%s) get an expiry again with the very next denial, and that is reported",
     async (_, take) => {
       await store.charge([{ ...take, cost: 2 * take.windows[0]!.capacity }]);
-      expect(await server.command("PERSIST", keyOf(take))).toBe(1);
+      expect(await server.command("PERSIST", counterKey(take))).toBe(1);
       const before = store.stats.healed;
       const { taken, outcomes } = await store.take([take]);
       expect(taken).toBe(false);
-      // Not before what it holds has passed.
-      expect(Number(await server.command("PTTL", keyOf(take)))).toBeGreaterThan(outcomes[0]!.resetAfterMs - 1000);
+      // Not before its contents have expired.
+      expect(Number(await server.command("PTTL", counterKey(take)))).toBeGreaterThan(outcomes[0]!.resetAfterMs - 1000);
       expect(store.stats.healed).toBe(before + 1);
     },
   );
 
-  it("get no end decades off where a calendar's window is taken from in the same call", async () => {
+  it("get no expiry decades away if a calendar's window is taken from in the same call", async () => {
     const ofDay = compiled[limits.findIndex(({ name }) => name === "calendar day")]!;
     const ofHour = compiled[limits.findIndex(({ name }) => name === "fixed window")]!;
     const used = resolvedLimit(ofHour, "u1");
     await store.charge([{ ...used, cost: 100 }]);
-    expect(await server.command("PERSIST", keyOf(used))).toBe(1);
+    expect(await server.command("PERSIST", counterKey(used))).toBe(1);
     await expect
       .poll(
         async () => {
-          // Denied in shadow: it is only looked at.
+          // Denied in shadow mode: it is only peeked at.
           await store.charge([{ ...resolvedLimit(ofDay, "u1"), cost: -5 }]);
           expect((await store.take([resolvedLimit(ofDay, "u1"), { ...used, group: 1 }])).taken).toBe(true);
-          return Number(await server.command("PTTL", keyOf(used)));
+          return Number(await server.command("PTTL", counterKey(used)));
         },
         { timeout: 30_000, interval: 1 },
       )
       .toBeGreaterThan(0);
-    expect(Number(await server.command("PTTL", keyOf(used)))).toBeLessThan(366 * 24 * hourMs);
+    expect(Number(await server.command("PTTL", counterKey(used)))).toBeLessThan(366 * 24 * hourMs);
   });
 
-  it("of counters get an end again when they are asked for with others", async () => {
+  it("of counters get an expiry again when they are asked for with others", async () => {
     const takes = compiled.map((limit) => resolvedLimit(limit, "u1"));
     await store.charge(takes.map((take) => ({ ...take, cost: 100 })));
     const keys = (await server.command("KEYS", "*")) as readonly string[];

@@ -7,9 +7,10 @@ import {
   type TestServer,
 } from "@sluice/test-servers";
 import * as fc from "fast-check";
-import type { LeaseAnswer, LeaseAsk, ManualClock, ResolvedLimit } from "sluice";
+import type { ManualClock } from "sluice";
+import type { LeaseAnswer, LeaseAsk, ResolvedLimit } from "sluice/store";
 import { epochMs, leaseEpoch, ledgerMarginMs, maxHoldMs } from "sluice/store";
-import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
+import { compileTestLimit, resolvedLimit, testWindow } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ledgerKey } from "./ask/encode-lease.ts";
 import { findCode } from "./ask/window-code.ts";
@@ -18,13 +19,13 @@ import { RedisCounters } from "./redis-counters.ts";
 import type { RedisCountersOptions } from "./redis-counters-options.ts";
 import { scriptsOnTestTime, testTime } from "./testing/scripts-on-test-time.ts";
 
-/** What leases leave on servers, and what becomes of them there. The rules are in the contract of `sluice/testing`. */
+/** What leases leave on servers, and what becomes of it there. The rules are in the contract of `sluice/testing`. */
 
 const hourMs = 3_600_000;
 const holdMs = 65_000;
 const names = createKeyNames("s");
 /** 1 000 an hour, of which 100 may be unspent. */
-const hourly = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1000, hourMs)], maxOvershoot: 0.1 });
+const hourly = compileTestLimit({ algorithm: "gcra", windows: [testWindow(1000, hourMs)], maxOvershoot: 0.1 });
 const ofHour = resolvedLimit(hourly, "u");
 const ledger = ledgerKey(names, hourly, "u");
 const settled = { epoch: 0, spent: 0, kept: 0, returned: 0 };
@@ -74,7 +75,7 @@ describe.each(flavors)("leases on %s", (flavor) => {
       expect(await remaining(store, ofHour)).toBe(800);
     });
 
-    it("lost is not told anew by what is kept, which must not be spent then, and gives nothing back", async () => {
+    it("lost is not restored by kept units, which must not be spent then, and gives nothing back", async () => {
       const { epoch, granted } = await lease(store, { want: 40 });
       expect(granted).toBe(40);
       await server.command("DEL", ledger);
@@ -94,7 +95,7 @@ describe.each(flavors)("leases on %s", (flavor) => {
       expect(await server.command("EXISTS", ledger)).toBe(0);
     });
 
-    it("is not made by a lease that is refused, or that nobody knows of any more", async () => {
+    it("is not created by a lease that is refused, or that is no longer known", async () => {
       await lease(store, {});
       await lease(store, { settled: { epoch: 1_700_000_000_000, spent: 5, kept: 0, returned: 5 } });
       await lease(store, { settled: { ...settled, epoch: 12_345, returned: 5 } });
@@ -128,7 +129,7 @@ describe.each(flavors)("leases on %s", (flavor) => {
       expect((await lease(store, {})).unspent).toBe(11);
     });
 
-    it("of a clock that was set back is kept for no longer than the longest hold", async () => {
+    it("of a clock that was set back is kept no longer than the longest hold", async () => {
       clock.advance(30 * 24 * hourMs);
       await lease(store, { want: 30 });
       clock.advance(-30 * 24 * hourMs);
@@ -137,7 +138,7 @@ describe.each(flavors)("leases on %s", (flavor) => {
       expect((await lease(store, {})).unspent).toBe(0);
     });
 
-    it("is told apart by limit and subject", async () => {
+    it("is separate for each limit and subject", async () => {
       const other = { ...hourly, identity: "other" };
       await lease(store, { want: 1000 });
       for (const limit of [resolvedLimit(hourly, "v"), resolvedLimit(other, "u")])
@@ -157,14 +158,14 @@ describe.each(flavors)("leases on %s", (flavor) => {
       }
     });
 
-    it("gets an end again that somebody took away, with the next grant or while others are asked for", async () => {
+    it("gets an expiry again if it was removed, with the next grant or while others are asked for", async () => {
       await lease(store, { want: 1 });
       expect(await server.command("PERSIST", ledger)).toBe(1);
       await lease(store, { want: 1 });
       expect(await life(ledger)).toBeGreaterThan(0);
       expect(await server.command("PERSIST", ledger)).toBe(1);
       const healed = store.stats.healed;
-      // Of several keys in a call one is looked at; which one depends on the time.
+      // Of several keys in a call one is checked; which one depends on the time.
       for (let i = 0; i < 1000 && (await life(ledger)) < 0; i++) {
         clock.advance(0.001);
         await lease(store, {});
@@ -180,15 +181,15 @@ describe.each(flavors)("leases on %s", (flavor) => {
       ["SET", ledger, "17", "PX", hourMs],
       ["SET", ledger, "Ghello", "PX", hourMs],
       ["SET", ledger, Buffer.alloc(17, 0xee), "PX", hourMs],
-      ["SET", ledger, ledgerOf([[17e7, -1]]), "PX", hourMs],
-      ["SET", ledger, ledgerOf([[2 ** 32 - 1, 0.5]]), "PX", hourMs],
-      ["SET", ledger, ledgerOf([[2 ** 32 - 1, Number.NaN]]), "PX", hourMs],
-      ["SET", ledger, ledgerOf([[2 ** 32 - 1, Number.POSITIVE_INFINITY]]), "PX", hourMs],
-      ["SET", ledger, ledgerOf(Array.from({ length: 3 }, () => [2 ** 32 - 1, 2 ** 52])), "PX", hourMs],
+      ["SET", ledger, encodeLedger([[17e7, -1]]), "PX", hourMs],
+      ["SET", ledger, encodeLedger([[2 ** 32 - 1, 0.5]]), "PX", hourMs],
+      ["SET", ledger, encodeLedger([[2 ** 32 - 1, Number.NaN]]), "PX", hourMs],
+      ["SET", ledger, encodeLedger([[2 ** 32 - 1, Number.POSITIVE_INFINITY]]), "PX", hourMs],
+      ["SET", ledger, encodeLedger(Array.from({ length: 3 }, () => [2 ** 32 - 1, 2 ** 52])), "PX", hourMs],
       ["RPUSH", ledger, "a"],
       ["HSET", ledger, "a", "b"],
     ];
-    it.each(garbage)("that holds something else (%s, …) counts as nothing, and is told", async (...command) => {
+    it.each(garbage)("that holds something else (%s, …) counts as nothing, and is reported", async (...command) => {
       await server.command(...(command as [string, ...string[]]));
       const before = store.stats.foreign;
       expect((await lease(store, {})).unspent).toBe(0);
@@ -201,12 +202,12 @@ describe.each(flavors)("leases on %s", (flavor) => {
       expect(await life(ledger)).toBeGreaterThan(0);
     });
 
-    it("may hold any bytes: that is no error, and never lets more than the allowance out at once", async () => {
+    it("may hold any bytes: that is not an error, and never lets more than the allowance out at once", async () => {
       const entry = fc.tuple(
         fc.oneof(fc.integer({ min: 0, max: 2 ** 32 - 1 }), fc.constant(leaseEpoch(clock.epochMs(), holdMs) / epochMs)),
         fc.oneof(fc.nat({ max: 200 }), fc.double(), fc.constantFrom(2 ** 53, -1)),
       );
-      const bytes = fc.oneof(fc.array(entry, { maxLength: 6 }).map(ledgerOf), fc.uint8Array({ maxLength: 40 }));
+      const bytes = fc.oneof(fc.array(entry, { maxLength: 6 }).map(encodeLedger), fc.uint8Array({ maxLength: 40 }));
       await fc.assert(
         fc.asyncProperty(bytes, async (value) => {
           await server.command("FLUSHALL");
@@ -253,7 +254,7 @@ describe.each(flavors)("leases on %s", (flavor) => {
       expect((await store.take([ofHour])).taken).toBe(false);
     });
 
-    it("many subjects are leased, up to the weight of a call, beside takes and charges", async () => {
+    it("many subjects are leased, up to the weight of a call, along with takes and charges", async () => {
       const subjects = Array.from({ length: 64 }, (_, i) => resolvedLimit(hourly, `u${i}`));
       const before = store.stats.calls;
       const answers = await Promise.all([
@@ -269,7 +270,7 @@ describe.each(flavors)("leases on %s", (flavor) => {
     });
   });
 
-  it("grants nothing of limits that may not be leased any more, and still settles what is out", async () => {
+  it("grants nothing of limits that may no longer be leased, and still settles outstanding units", async () => {
     const { epoch } = await lease(store, { want: 40 });
     const exact = resolvedLimit({ ...hourly, policy: { ...hourly.policy, counters: "exact" } }, "u");
     const answer = await lease(store, { want: 40, settled: { epoch, spent: 10, kept: 5, returned: 25 } }, exact);
@@ -284,15 +285,15 @@ describe.each(flavors)("leases on %s", (flavor) => {
     expect([answer.unspent, await remaining(store, ofHour)]).toEqual([0, 960]);
   });
 
-  it("grants whole units of a burst that is none", async () => {
+  it("grants whole units of a fractional burst", async () => {
     // 3 is worth no more than the tolerance, and more than the burst.
-    const windows = [windowOf(3, 1000, 2.999999)];
+    const windows = [testWindow(3, 1000, 2.999999)];
     const limit = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows, maxOvershoot: 1 }), "u");
     const wide = { ...limit, windows: limit.windows.map((one) => ({ ...one, source: { ...one.source, limit: 3 } })) };
     expect((await store.take([{ ...limit, cost: 3 }])).outcomes[0]!.fits).toBe("never");
     expect((await lease(store, { want: 3 }, wide)).granted).toBe(2);
     const roomy = resolvedLimit(
-      compileTestLimit({ algorithm: "gcra", windows: [windowOf(300, 1000, 2.999999)], maxOvershoot: 1 }),
+      compileTestLimit({ algorithm: "gcra", windows: [testWindow(300, 1000, 2.999999)], maxOvershoot: 1 }),
       "v",
     );
     const answer = await lease(store, { want: 3 }, roomy);
@@ -300,8 +301,8 @@ describe.each(flavors)("leases on %s", (flavor) => {
   });
 
   it("finds a counter just used up that exceeds a lowered limit", async () => {
-    const wide = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1000, hourMs, 5000)] });
-    const narrow = compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, hourMs)], maxOvershoot: 1 });
+    const wide = compileTestLimit({ algorithm: "gcra", windows: [testWindow(1000, hourMs, 5000)] });
+    const narrow = compileTestLimit({ algorithm: "gcra", windows: [testWindow(10, hourMs)], maxOvershoot: 1 });
     await store.charge([resolvedLimit(wide, "u", 5000)]);
     const lowered = resolvedLimit(narrow, "u");
     const { granted, outcomes } = await lease(store, { want: 5 }, lowered);
@@ -311,7 +312,7 @@ describe.each(flavors)("leases on %s", (flavor) => {
     expect((await lease(store, { want: 5 }, lowered)).granted).toBe(1);
   });
 
-  it("makes receipts that are out worth less by what is returned", async () => {
+  it("reduces outstanding receipts by what is returned", async () => {
     const { epoch } = await lease(store, { want: 40 });
     const { receipt } = await store.take([{ ...ofHour, cost: 10 }], { receipt: true });
     await lease(store, { settled: { epoch, spent: 0, kept: 0, returned: 40 } });
@@ -326,7 +327,7 @@ describe.each(flavors)("leases on %s", (flavor) => {
     expect(await remaining(store, ofHour)).toBe(990);
   });
 
-  it("asks again where a calendar's day is another one on the server, and is granted once", async () => {
+  it("asks again if a calendar's day is another one on the server, and is granted once", async () => {
     const day = {
       limit: 1000,
       per: { kind: "calendar", unit: "day", timeZone: "Europe/Berlin" },
@@ -342,7 +343,7 @@ describe.each(flavors)("leases on %s", (flavor) => {
     expect(store.stats.calls - calls).toBe(2);
   });
 
-  it("refuses what makes no sense before it asks anybody", async () => {
+  it("refuses nonsense before it asks a server", async () => {
     const before = store.stats.questions;
     for (const ask of [{ want: -1 }, { holdMs: 0.5 }, { settled: { ...settled, kept: -1 } }])
       await expect(lease(store, ask)).rejects.toMatchObject({ code: "invalid_request" });
@@ -357,7 +358,7 @@ describe.each(flavors)("leases on %s", (flavor) => {
 });
 
 /** A ledger as scripts keep it. */
-function ledgerOf(entries: readonly (readonly [epoch: number, units: number])[]): Buffer {
+function encodeLedger(entries: readonly (readonly [epoch: number, units: number])[]): Buffer {
   const bytes = Buffer.alloc(1 + 12 * entries.length, "G");
   entries.forEach(([epoch, units], i) => {
     bytes.writeUInt32LE(epoch, 1 + 12 * i);
@@ -375,7 +376,7 @@ describe.each(flavors)("leases on a %s cluster", (flavor) => {
       const byTenant = ["tenant", "tenant,user"].map((by) =>
         compileTestLimit({
           algorithm: "fixed_window",
-          windows: [windowOf(1000, 24 * hourMs)],
+          windows: [testWindow(1000, 24 * hourMs)],
           by: by.split(","),
           maxOvershoot: 0.1,
         }),
@@ -413,7 +414,7 @@ describe("leases over a line that loses or delays", () => {
   });
   afterEach(() => proxy.close());
 
-  it("are not asked for again by themselves where the reply is lost: it stays granted, once", async () => {
+  it("are not asked for again automatically if the reply is lost: it stays granted, once", async () => {
     const store = await open(proxy.url);
     await lease(store, {});
     proxy.dropRepliesOnce();
@@ -424,7 +425,7 @@ describe("leases over a line that loses or delays", () => {
     expect([await remaining(store, ofHour), store.stats.retries]).toEqual([960, 0]);
   });
 
-  it("say that they were surely not asked for where there is nobody to ask", async () => {
+  it("say that they were certainly not asked for if there is no server to ask", async () => {
     const own = await startServer({ flavor: "valkey" });
     const store = await open(own.url);
     await lease(store, { want: 40 });
@@ -433,8 +434,8 @@ describe("leases over a line that loses or delays", () => {
     await expect(lease(store, { want: 40 })).rejects.toMatchObject({ code: "store_unavailable", mayBeDone: false });
   });
 
-  it("are heard of although the answer comes after the deadline of checks", async () => {
-    // The breaker is none of this test's business.
+  it("are accepted although the answer comes after the deadline of checks", async () => {
+    // The breaker does not matter here.
     const breaker = { failuresInARow: 1e9, minCalls: 1e9 };
     const store = await open(proxy.url, { deadlineMs: 50, breaker });
     await lease(store, {});
@@ -452,7 +453,7 @@ describe("leases over a line that loses or delays", () => {
     expect([late() - lateBefore, store.stats.calls - calls]).toEqual([1, 2]);
   });
 
-  it("are carried out although the server comes to them after their policy's deadline, because they are still heard of", async () => {
+  it("are carried out although the server gets to them after their policy's deadline, because the answer is still wanted", async () => {
     const breaker = { failuresInARow: 1e9, minCalls: 1e9 };
     const hasty = resolvedLimit({ ...hourly, policy: { ...hourly.policy, deadlineMs: 50 } }, "u");
     const store = await open(server.url, { deadlineMs: 60_000, breaker });
@@ -472,7 +473,7 @@ describe("leases over a line that loses or delays", () => {
     expect(store.stats.calls - calls).toBe(2);
   });
 
-  it("are not carried out when the server comes to them after nobody listens any more, and are not asked for again", async () => {
+  it("are not carried out if the server gets to them when the answer is no longer wanted, and are not asked for again", async () => {
     const breaker = { failuresInARow: 1e9, minCalls: 1e9 };
     const hasty = resolvedLimit({ ...hourly, policy: { ...hourly.policy, deadlineMs: 50 } }, "u");
     const store = await open(server.url, { deadlineMs: 60_000, breaker });
@@ -487,7 +488,7 @@ describe("leases over a line that loses or delays", () => {
     expect(await remaining(store, ofHour)).toBe(1000);
   });
 
-  it("are given up where nobody answers", async () => {
+  it("are given up if no server answers", async () => {
     const hasty = resolvedLimit({ ...hourly, policy: { ...hourly.policy, deadlineMs: 50 } }, "u");
     const store = await open(proxy.url, { deadlineMs: 60_000 });
     await lease(store, {});

@@ -1,14 +1,14 @@
 import { createFaultyProxy, startServer, type TestServer } from "@sluice/test-servers";
 import { SluiceError, StoreUnavailable } from "sluice";
-import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
+import { compileTestLimit, resolvedLimit, testWindow } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { RedisCounters } from "./redis-counters.ts";
 import type { RedisCountersOptions } from "./redis-counters-options.ts";
 
-/** Servers hear of the end of a connection in their own time. */
+/** Servers notice the end of a connection in their own time. */
 const soon = { timeout: 30_000 };
 
-const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1000, 3_600_000)] });
+const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(1000, 3_600_000)] });
 const take = resolvedLimit(limit, "u1");
 const nowhere = "redis://127.0.0.1:1";
 
@@ -65,7 +65,7 @@ describe("connecting", () => {
     expect(store.stats.shards.map(({ connected }) => connected)).toEqual([true, false]);
   });
 
-  it("lets what is asked before wait for it, and answers all of it", async () => {
+  it("lets earlier questions wait for it, and answers all of them", async () => {
     const store = open(first.url);
     const answers = await Promise.all([
       ...Array.from({ length: 30 }, () => store.take([take])),
@@ -92,12 +92,12 @@ describe("connecting", () => {
     }
   });
 
-  it("is refused where the address of a cell is wrong, and leaves no connection behind", async () => {
+  it("is refused if the address of a cell is wrong, and leaves no connection behind", async () => {
     const own = await startServer({ flavor: "valkey" });
     try {
       const cells = [{ name: "wrong", servers: "redis://a,b" }];
       expect(() => open(own.url, { cells })).toThrow(SluiceError);
-      // Were there one, it would be there by now.
+      // If there were one, it would be there by now.
       await open(own.url).connected();
       await expect.poll(() => connectionsTo(own), soon).toBe(1);
     } finally {
@@ -120,7 +120,7 @@ describe("going over to other servers", () => {
     await expect.poll(() => connectionsTo(second), soon).toBe(1);
   });
 
-  it("lets the old ones finish what they were asked, while everything is being asked", async () => {
+  it("lets the old ones finish their pending questions, of every kind", async () => {
     const proxy = await createFaultyProxy(first);
     try {
       const store = open(proxy.url);
@@ -141,7 +141,7 @@ describe("going over to other servers", () => {
     }
   });
 
-  it("stays with the old ones where the new ones are not there, or not understood", async () => {
+  it("stays with the old ones if the new ones cannot be reached, or not parsed", async () => {
     const store = open(first.url);
     await store.connected();
     await store.take([take]);
@@ -160,7 +160,7 @@ describe("going over to other servers", () => {
     expect((await store.take([take])).taken).toBe(true);
   });
 
-  it("keeps one connection where several changes are asked for at once", async () => {
+  it("keeps one connection if several changes are requested at once", async () => {
     const store = open(first.url);
     await store.connected();
     const asked = [store.useServers(second.url), store.useServers(first.url), store.useServers(second.url)];
@@ -172,7 +172,7 @@ describe("going over to other servers", () => {
 });
 
 describe("closing", () => {
-  it("leaves no connection, and rejects what is on its way and what comes after", async () => {
+  it("leaves no connection, and rejects what is in flight and what comes after", async () => {
     const proxy = await createFaultyProxy(first);
     try {
       const store = open(proxy.url);
@@ -192,7 +192,7 @@ describe("closing", () => {
     }
   });
 
-  it("leaves none either where it comes before the first connection", async () => {
+  it("leaves none either if it comes before the first connection", async () => {
     const store = open(first.url);
     const early = store.take([take]);
     await store.close();
@@ -202,7 +202,7 @@ describe("closing", () => {
     await expect.poll(() => connectionsTo(first), soon).toBe(1);
   });
 
-  it("leaves none either where it goes over to other servers at that moment", async () => {
+  it("leaves none either if it switches to other servers at that moment", async () => {
     const own = await startServer({ flavor: "redis" });
     try {
       const store = open(first.url);

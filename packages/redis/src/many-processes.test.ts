@@ -2,12 +2,14 @@ import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { flavors, startCluster, startServer } from "@sluice/test-servers";
-import { algorithms } from "sluice";
+import { algorithms } from "sluice/internal";
 import { describe, expect, test } from "vitest";
 
 const hammer = fileURLToPath(new URL("testing/hammer.ts", import.meta.url));
 
-/** Takes from the same counters in several processes at once, and tells what they were allowed together, by algorithm. */
+/**
+ * Takes from the same counters in several processes at once, and returns what they were allowed together, by algorithm.
+ */
 async function hammerTogether(servers: string, processes: number, count: number): Promise<Record<string, number>> {
   const children = Array.from({ length: processes }, () =>
     spawn(process.execPath, ["-C", "source", hammer, servers, String(count)], { stdio: ["pipe", "pipe", "inherit"] }),

@@ -59,7 +59,7 @@ async function holds(open: (clock: ManualClock) => CounterStore | Promise<Counte
         const policies = { policies: [{ id: `p${conversations}`, limits: given }], default: "none" };
         const limiter = createLimiter({ policies, counters, clock, previewCacheMs: 0 });
         const dimensions = { user: "u", tenant: "t", ip: "10.0.0.1" };
-        const leftOf = async (scope: string): Promise<number> => {
+        const readRemaining = async (scope: string): Promise<number> => {
           const { limits: all = [] } = await limiter.check({ dimensions, preview: true, details: true });
           return all.find((one) => one.scope === scope)!.remaining;
         };
@@ -68,15 +68,15 @@ async function holds(open: (clock: ManualClock) => CounterStore | Promise<Counte
           const [, r, t] = /;r=(\d+)(?:;t=(\d+))?$/.exec(renderHeaders(decision).RateLimit ?? "") ?? [];
           expect(Number(r)).toBe(limitRemaining);
           if (!allowed) return;
-          // A preview of what is full: no more ever comes.
+          // A preview of a full counter: it never grows.
           if (t === undefined || moreAfterMs === undefined) {
             expect([t, moreAfterMs, decision.preview]).toEqual([undefined, undefined, true]);
             return;
           }
           clock.advance(moreAfterMs - 1);
-          expect(await leftOf(scope), `${moreAfterMs - 1} ms later`).toBe(limitRemaining);
+          expect(await readRemaining(scope), `${moreAfterMs - 1} ms later`).toBe(limitRemaining);
           clock.advance(Number(t) * 1000 - moreAfterMs + 1);
-          expect(await leftOf(scope), `${t} s later`).toBeGreaterThan(limitRemaining);
+          expect(await readRemaining(scope), `${t} s later`).toBeGreaterThan(limitRemaining);
           expect(Number(t) * 1000 - moreAfterMs, "rounding").toBeLessThan(1000);
         };
         for (const { waitMs, cost, preview } of steps) {

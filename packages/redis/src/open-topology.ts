@@ -8,7 +8,7 @@ import { sentinel } from "./topology/sentinel.ts";
 import { standalone } from "./topology/standalone.ts";
 import type { Topology, TopologyListener } from "./topology/topology.ts";
 
-/** Beside the time for connecting itself, a server gets so long to answer the client's greeting. */
+/** How long a server has to answer the client's greeting, on top of the time for connecting. */
 const greetingMs = 1000;
 const defaultConnectTimeoutMs = 2000;
 

@@ -1,6 +1,6 @@
 import { flavors, startCluster, startServer } from "@sluice/test-servers";
 import { StoreUnavailable } from "sluice";
-import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
+import { compileTestLimit, resolvedLimit, testWindow } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { RedisCounters } from "./redis-counters.ts";
 
@@ -45,10 +45,10 @@ describe.each(places)("on $name", ({ start }) => {
   });
 
   // An hour is long enough that nothing drains meanwhile but a thousandth.
-  const limitOf = (algorithm: (typeof algorithms)[number], by: string): ReturnType<typeof compileTestLimit> =>
-    compileTestLimit({ algorithm, windows: [windowOf(10, 36_000_000)], by: [by], policy: by });
+  const createLimit = (algorithm: (typeof algorithms)[number], by: string): ReturnType<typeof compileTestLimit> =>
+    compileTestLimit({ algorithm, windows: [testWindow(10, 36_000_000)], by: [by], policy: by });
   const all = algorithms.flatMap((algorithm) =>
-    ["user", "ip", "endpoint"].map((by) => resolvedLimit(limitOf(algorithm, by), `${by}-1`)),
+    ["user", "ip", "endpoint"].map((by) => resolvedLimit(createLimit(algorithm, by), `${by}-1`)),
   );
   const remaining = async (): Promise<readonly number[]> =>
     (await store.peek(all)).outcomes.map((outcome) => outcome.remaining);
@@ -72,7 +72,7 @@ describe.each(places)("on $name", ({ start }) => {
     expect(await remaining()).toEqual(each(10));
   });
 
-  it("gives back and forgets where that is the first thing asked, as a take would wait for its connection", async () => {
+  it("gives back and resets even as the first calls, waiting for a connection as a take would", async () => {
     const first = (): RedisCounters => {
       const one = new RedisCounters({ servers: place.servers, prefix: `o${number}`, deadlineMs: 5000 });
       opened.push(one);
@@ -86,7 +86,7 @@ describe.each(places)("on $name", ({ start }) => {
     expect(await remaining()).toEqual(each(10));
   });
 
-  it("gives nothing back for a receipt that is none", async () => {
+  it("gives nothing back for an invalid receipt", async () => {
     for (const text of ["", "x", "r0.0.unknown", "r9.0.a", "r0.99.a", "r0.0.a+r0.0.b", "r-1.0.a", "r0.0.a\r\nDEL x"])
       expect(await store.give(text)).toBe(false);
   });
@@ -103,7 +103,7 @@ describe.each(places)("on $name", ({ start }) => {
     expect(await remaining()).toEqual(each(9));
   });
 
-  it("charges after the fact, into debt where it must", async () => {
+  it("charges after the fact, into debt if it must", async () => {
     await store.charge(all);
     expect(await remaining()).toEqual(each(9));
     await store.charge(all.map((one) => ({ ...one, cost: 12 })));
@@ -146,7 +146,7 @@ describe.each(places)("on $name", ({ start }) => {
   });
 
   it("reads how each window of a counter stands", async () => {
-    const windows = [windowOf(10, 36_000_000), windowOf(100, 360_000_000)];
+    const windows = [testWindow(10, 36_000_000), testWindow(100, 360_000_000)];
     const limit = compileTestLimit({ algorithm: "fixed_window", windows });
     await store.take([resolvedLimit(limit, "u1", 3)]);
     const readings = await store.read(resolvedLimit(limit, "u1"));

@@ -48,41 +48,41 @@ describe("an outage of Redis, in an app that listens to no events", () => {
     await expect.poll(() => warnings.length, soon).toBe(1);
     expect(warnings[0]).toMatchObject({ code: "SLUICE_OUTAGE", name: "SluiceWarning" });
     expect(warnings[0]!.message).toMatch(
-      new RegExp(`^redis://127.0.0.1:${server.port} cannot be asked \\(.+\\)\\. .*requests pass without being counted`),
+      new RegExp(`^redis://127.0.0.1:${server.port} is unavailable \\(.+\\)\\. .*requests pass without being counted`),
     );
     await server.restart();
     await expect.poll(() => warnings.length, soon).toBe(2);
-    expect(warnings[1]!.message).toMatch(/ can be asked again, after \d+ s; requests are counted again$/);
+    expect(warnings[1]!.message).toMatch(/ is available again, after \d+ s; requests are counted again$/);
     expect((await ask(counters)).degraded).toBeUndefined();
     expect(warnings).toHaveLength(2);
   });
 
-  it("is heard of where the server was never there, and never with the password", async () => {
+  it("is reported if the server was never there, and never with the password", async () => {
     await ask(open(`redis://user:${secret}@127.0.0.1:1`));
     await expect.poll(() => warnings.length, soon).toBe(1);
-    expect(warnings[0]!.message).toMatch(/^redis:\/\/127\.0\.0\.1:1 cannot be asked \(.*ECONNREFUSED/);
+    expect(warnings[0]!.message).toMatch(/^redis:\/\/127\.0\.0\.1:1 is unavailable \(.*ECONNREFUSED/);
     expect(warnings[0]!.message).not.toContain(secret);
   });
 
-  it("is heard of where the password is wrong, without it", async () => {
+  it("is reported if the password is wrong, without it", async () => {
     await ask(open(`redis://user:${secret}@127.0.0.1:${server.port}`));
     await expect.poll(() => warnings.length, soon).toBe(1);
-    expect(warnings[0]!.message).toMatch(/cannot be asked \(WRONGPASS: see to the user and password\)/);
+    expect(warnings[0]!.message).toMatch(/is unavailable \(WRONGPASS: check the user and password\)/);
     expect(warnings[0]!.message).not.toContain(secret);
   });
 
-  it("is silent where the app listens, or says so", async () => {
+  it("is silent if the app listens, or says so", async () => {
     const events: RedisEvent[] = [];
     await ask(open("redis://127.0.0.1:1", { onEvent: (event) => events.push(event) }));
     await ask(open("redis://127.0.0.1:1", { warn: false }));
     await expect.poll(() => events.length, soon).toBeGreaterThan(0);
-    // The next one, which does warn, comes after what those would have said.
+    // The next one, which does warn, comes after those warnings would have.
     await ask(open("redis://127.0.0.1:2"));
     await expect.poll(() => warnings.length, soon).toBe(1);
     expect(warnings[0]!.message).toMatch(/^redis:\/\/127\.0\.0\.1:2 /);
   });
 
-  it("says both where asked to", async () => {
+  it("does both if asked to", async () => {
     const events: RedisEvent[] = [];
     await ask(open("redis://127.0.0.1:1", { onEvent: (event) => events.push(event), warn: true }));
     await expect.poll(() => warnings.length, soon).toBe(1);

@@ -1,18 +1,18 @@
-import { printable } from "sluice";
+import { printable } from "sluice/internal";
 import type { RedisEvent } from "./site.ts";
 
 export interface OutageWarningsOptions {
-  /** Where the servers are, without credentials. */
+  /** The servers, without credentials. */
   readonly servers: string;
-  /** What must not be written, such as passwords. */
+  /** Texts that must not be written, such as passwords. */
   readonly secrets: readonly string[];
-  /** Whether every counter can be asked. */
+  /** Whether every counter is available. */
   readonly ready: () => boolean;
   readonly nowMs: () => number;
   readonly warn: (message: string) => void;
 }
 
-/** Servers that come and go without end are reported now and then. */
+/** Servers that keep coming and going are reported now and then. */
 const linesPerMinute = 10;
 const longestReason = 200;
 
@@ -45,24 +45,24 @@ export class OutageWarnings {
     }
   }
 
-  /** Whether an outage is over. */
+  /** Checks whether an outage is over. */
   look(): void {
     if (this.#sinceMs === undefined || !this.#options.ready()) return;
     const seconds = Math.round((this.#options.nowMs() - this.#sinceMs) / 1000);
     this.#sinceMs = undefined;
-    this.#warn(`${this.#options.servers} can be asked again, after ${seconds} s; requests are counted again`);
+    this.#warn(`${this.#options.servers} is available again, after ${seconds} s; requests are counted again`);
   }
 
   #lost(reason: string): void {
     if (this.#sinceMs !== undefined || this.#options.ready()) return;
     this.#sinceMs = this.#options.nowMs();
     this.#warn(
-      `${this.#options.servers} cannot be asked (${this.#shown(reason)}). Until it can, each policy's on_failure answers: ` +
+      `${this.#options.servers} is unavailable (${this.#shown(reason)}). Meanwhile each policy's on_failure answers: ` +
         "requests pass without being counted, unless it is closed or local. To handle this yourself, give redis() an onEvent, or warn: false",
     );
   }
 
-  /** The server answers, and refuses: it is out of memory, or a user of it may not call scripts. */
+  /** The server answers with a refusal: it is out of memory, or its user may not call scripts. */
   #refused({ message }: Error): void {
     const code = serverCode(message);
     const nowMs = this.#options.nowMs();
@@ -89,11 +89,11 @@ export class OutageWarnings {
   }
 }
 
-/** What a server replies may repeat what it was sent, credentials included; its code says enough. */
+/** A server's reply may repeat what it was sent, credentials included; its code says enough. */
 function renderReason({ message, name }: Error): string {
   const code = serverCode(message);
   if (code === undefined) return message || name;
-  return /^(WRONGPASS|NOAUTH|NOPERM)$/.test(code) ? `${code}: see to the user and password` : code;
+  return /^(WRONGPASS|NOAUTH|NOPERM)$/.test(code) ? `${code}: check the user and password` : code;
 }
 
 function serverCode(message: string): string | undefined {

@@ -1,5 +1,7 @@
-import { type LimitOutcome, StoreUnavailable, type TakeOptions } from "sluice";
-import { mostExcusedMs, outcomesFromPlan, type Stalls, whyLate } from "sluice/store";
+import { StoreUnavailable } from "sluice";
+import { mostExcusedMs, type Stalls, whyLate } from "sluice/internal";
+import type { LimitOutcome, TakeOptions } from "sluice/store";
+import { outcomesFromPlan } from "sluice/store";
 import { decodeRecords, outcomesBefore } from "./ask/decode-reply.ts";
 import { newName } from "./ask/new-name.ts";
 import { type Answer, ArrivalsQuestion, createQuestion, type Question } from "./ask/question.ts";
@@ -9,13 +11,13 @@ import type { Part, PartAsker } from "./take-across.ts";
 import { within } from "./topology/within.ts";
 import { areArrivals } from "./which-script.ts";
 
-/** How much longer than a request may take its own receipts are kept. */
+/** How much longer than a request takes at most its internal receipts are kept. */
 const momentMs = 5000;
 
 export interface PartTakesOptions {
   readonly sites: Sites;
   readonly receipts: Receipts;
-  /** Of this process, as far as they were noticed. */
+  /** Stalls of this process, as far as they were noticed. */
   readonly stalls: Stalls;
   readonly options: TakeOptions | undefined;
   /** How long the servers have, and how long the caller waits. */
@@ -37,7 +39,7 @@ export class PartTakes implements PartAsker {
   async take(part: Part, isLast: boolean): Promise<Answer> {
     const { options, budgetMs, sites } = this.#asked;
     const wantsReceipt = options?.receipt === true;
-    // Whether the rest fits is known in a moment; a receipt of the caller's own is good for longer.
+    // Whether the rest fits is known in a moment; a caller's receipt is valid for longer.
     const heldMs = budgetMs + momentMs;
     if (options?.id === undefined && !wantsReceipt && options?.record !== true && areArrivals(part.limits))
       return this.#ask(part, new ArrivalsQuestion(part.limits, isLast ? 0 : heldMs));
@@ -67,8 +69,8 @@ export class PartTakes implements PartAsker {
     const whole = receipts.render(lane, receipt);
     // What an earlier attempt was allowed stays allowed.
     if ((whole === undefined && held === undefined) || replayed) return;
-    // A part that cannot be given back stays charged; the request was denied or failed all the same. It is gone on with
-    // beyond the deadline, and its caller answered at it.
+    // A part that cannot be given back stays charged; the request was denied or failed all the same. Giving back
+    // continues beyond the deadline, at which the caller is answered.
     const giving = (held === undefined ? receipts.giveOne(whole!) : receipts.giveHeld(lane, limits, held)).catch(
       () => false,
     );
@@ -87,7 +89,7 @@ export class PartTakes implements PartAsker {
     return this.#startMs + this.#asked.waitMs + this.#excusedMs();
   }
 
-  /** Time during which this process did not run moves the deadline of the whole as it does that of a part. */
+  /** Time during which this process did not run moves the deadline of the whole request as it does that of a part. */
   #excusedMs(): number {
     return Math.min(this.#asked.stalls.totalMs - this.#stalledBeforeMs, mostExcusedMs);
   }

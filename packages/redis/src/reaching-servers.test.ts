@@ -10,16 +10,16 @@ import {
   type TestServer,
 } from "@sluice/test-servers";
 import { StoreUnavailable } from "sluice";
-import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
+import { compileTestLimit, resolvedLimit, testWindow } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { parseRedisUrl, type RedisServers } from "./connect/redis-servers.ts";
 import { RedisCounters } from "./redis-counters.ts";
 import type { RedisEvent } from "./site.ts";
 
-/** Servers hear of the end of a connection in their own time. */
+/** Servers notice the end of a connection in their own time. */
 const soon = { timeout: 30_000 };
 
-const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, 3_600_000)] });
+const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(10, 3_600_000)] });
 const take = resolvedLimit(limit, "u1");
 
 let opened: RedisCounters[] = [];
@@ -46,7 +46,7 @@ async function openConnected(servers: string | RedisServers): Promise<Opened> {
   return one;
 }
 
-/** Why the servers could not be reached, as events tell it; and that nothing secret is told along with it. */
+/** Why the servers could not be reached, according to events, which must not contain secrets. */
 async function whyNot(servers: string | RedisServers, secrets: readonly string[]): Promise<string> {
   const { store, events } = open(servers);
   const refusal: unknown = await store.connected(500).catch((error: unknown) => error);
@@ -90,13 +90,13 @@ describe.each(flavors)("a %s server that speaks TLS to those with a certificate"
     expect(await whyNot(servers({ ...tls, serverName: "other.example" }), [tls.key])).toContain("other.example");
   });
 
-  it("is refused where its authority is another, or one of the machine's own", async () => {
+  it("is refused if its CA is another, or one of the machine's", async () => {
     const tls = client();
     expect(await whyNot(servers({ ...tls, ca: read(others.ca) }), [tls.key])).toContain("certificate");
     expect(await whyNot(servers(tls), [tls.key])).toContain("certificate");
   });
 
-  it("refuses who has no certificate, or one of another authority", async () => {
+  it("refuses clients without a certificate, or with one of another CA", async () => {
     const ca = read(certificates.ca);
     expect(await whyNot(servers({ ca }), [])).toContain("certificate required");
     const stranger = { cert: read(others.clientCert), key: read(others.clientKey) };
@@ -131,18 +131,18 @@ describe.each(flavors)("a %s server with users", (flavor) => {
     ]);
   });
 
-  it("is reached by the password of everybody, without a user", async () => {
+  it("is reached by the default user's password, without a user", async () => {
     const { store } = await openConnected(url(":default-secret"));
     expect((await store.peek([take])).outcomes).toHaveLength(1);
   });
 
-  it("tells of a wrong password without saying it, nor the right one", async () => {
+  it("reports a wrong password without revealing it, nor the right one", async () => {
     const secrets = ["wr0ng", "default-secret", password];
     expect(await whyNot(url(":wr0ng"), secrets)).toMatch(/^WRONGPASS/);
     expect(await whyNot(url("somebody:wr0ng"), secrets)).toMatch(/^WRONGPASS/);
   });
 
-  it("tells that a password is missing", async () => {
+  it("reports that a password is missing", async () => {
     expect(await whyNot(`redis://${server.host}:${server.port}`, ["default-secret"])).toMatch(/^NOAUTH/);
   });
 
@@ -165,7 +165,7 @@ describe.each(flavors)("a %s server with users", (flavor) => {
     await server.command("SELECT", 0);
   });
 
-  it("tells of a database that there is none of", async () => {
+  it("reports a database that does not exist", async () => {
     expect(await whyNot(`${url(":default-secret")}/99`, ["default-secret"])).toContain("DB index is out of range");
   });
 });
@@ -195,7 +195,7 @@ describe.each(flavors)("%s servers under Sentinels", (flavor) => {
     });
     expect(store.stats.moves).toBe(1);
 
-    // The old one comes back as a replica, which nobody asks.
+    // The old one comes back as a replica, which is not asked.
     await old.restart();
     await expect.poll(async () => (await old.command("ROLE")) as unknown[], { timeout: 30_000 }).toContain("slave");
     expect(await served(store)).toBe(true);
@@ -216,7 +216,7 @@ describe.each(flavors)("%s servers under Sentinels", (flavor) => {
     expect(await whyNot(wrong, ["s3cret", "wr0ng"])).toMatch(/^WRONGPASS/);
   }, 60_000);
 
-  it("serve a user who may count, and may not ask servers what they are", async () => {
+  it("serve a user that may count, but not ask servers about themselves", async () => {
     sentinel = await startSentinel({ flavor, sentinels: 1, replicas: 0, downAfterMs: 5000 });
     const rules = ["on", ">s3cret", "~s:*", "+@all", "-@admin", "-@dangerous"];
     await sentinel.servers[0]!.command("ACL", "SETUSER", "counter", ...rules);
@@ -224,14 +224,14 @@ describe.each(flavors)("%s servers under Sentinels", (flavor) => {
     expect(await served(store)).toBe(true);
   }, 60_000);
 
-  it("are not found by a name that the Sentinels do not know, which events tell", async () => {
+  it("are not found by a name that the Sentinels do not know, which is an event", async () => {
     sentinel = await startSentinel({ flavor, sentinels: 1, replicas: 0, downAfterMs: 5000 });
     expect(await whyNot(`redis+sentinel://${addresses()}/another`, [])).toBe(
       "no Sentinel names the primary another; the last said: it is not known here",
     );
   }, 60_000);
 
-  it("are not found where no Sentinel can be reached, which events tell", async () => {
+  it("are not found if no Sentinel can be reached, which is an event", async () => {
     sentinel = await startSentinel({ flavor, sentinels: 1, replicas: 0, downAfterMs: 5000 });
     const [only] = sentinel.sentinels;
     await only!.kill();

@@ -1,4 +1,4 @@
-import type { Receipt, ResolvedLimit } from "sluice";
+import type { Receipt, ResolvedLimit } from "sluice/store";
 import { type Call, encodeGiveBack } from "./ask/encode-call.ts";
 import type { AskCounts, ScriptTuning } from "./ask/lane.ts";
 import type { Held } from "./ask/question.ts";
@@ -20,8 +20,8 @@ export interface ReceiptsOptions {
 }
 
 /**
- * Gives takes back: those of callers by their receipt, `r<site>.<lane>.<name>` for each place, joined by `+`; and those of a
- * request that was taken in part, by what their answer said (`Held`).
+ * Gives takes back: those of callers by their receipt, `r<site>.<lane>.<name>` for each place, joined by `+`; and those
+ * of a partly taken request, by their answers (`Held`).
  */
 export class Receipts {
   readonly #options: ReceiptsOptions;
@@ -30,7 +30,7 @@ export class Receipts {
     this.#options = options;
   }
 
-  /** A receipt that says where it is good, from its name in a lane. */
+  /** A receipt that says where it is valid, from its name in a lane. */
   render({ site, index }: PlacedLane, name: string | undefined): Receipt | undefined {
     return name === undefined ? undefined : `r${this.#options.sites.siteNumber(site)}.${index}.${name}`;
   }
@@ -39,7 +39,7 @@ export class Receipts {
     return receipts.join("+");
   }
 
-  /** Whether anything could still be given back. */
+  /** Returns whether anything could still be given back. */
   async give(receipt: Receipt): Promise<boolean> {
     const parts = receipt.split("+");
     if (parts.length > mostParts) return false;
@@ -90,12 +90,12 @@ export class Receipts {
   }
 }
 
-/** Whether it is the server that took it, on the same connection. */
+/** Whether this is the server that took it, on the same connection. */
 function isHeldBy({ shard: guard, connections }: Held, shard: Shard): boolean {
   return guard.shard === shard && guard.connections === connections;
 }
 
-/** Keys of one call are on two servers, because their slot is on the move. Nothing was done. */
+/** Keys of one call are on two servers, because their slot is moving. Nothing was done. */
 function isMoving(error: unknown): boolean {
   return error instanceof Error && error.cause instanceof Error && error.cause.message.startsWith("TRYAGAIN");
 }

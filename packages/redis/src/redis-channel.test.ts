@@ -42,7 +42,7 @@ async function connected(...channels: readonly RedisChannel[]): Promise<void> {
 }
 
 describe("a channel", () => {
-  it("hands a message to everybody who listens, the sender too", async () => {
+  it("delivers a message to all listeners, the sender included", async () => {
     const server = await startServer({ flavor: "valkey" });
     open.push(server);
     const [one, two] = [join(parseRedisUrl(server.url)), join(parseRedisUrl(server.url))];
@@ -51,7 +51,7 @@ describe("a channel", () => {
     await vi.waitFor(() => expect([one.heard, two.heard]).toEqual([["7"], ["7"]]), patience);
   });
 
-  it("sends the last of what waited for a connection, and none that was sent before", async () => {
+  it("sends the last of the messages that waited for a connection, and none that was sent before", async () => {
     const server = await startServer({ flavor: "valkey" });
     open.push(server);
     const listener = join(parseRedisUrl(server.url));
@@ -94,10 +94,10 @@ describe("a channel", () => {
     expect(channel.events).toEqual(expect.arrayContaining(["connected", "lost"]));
   }, 60_000);
 
-  it("reaches from any node of a cluster to any other, also past one that is gone", async () => {
+  it("reaches from any node of a cluster to any other, even past one that is gone", async () => {
     const cluster = await startCluster({ flavor: "valkey" });
     open.push(cluster);
-    const [first, , third] = cluster.nodes.map(addressOf);
+    const [first, , third] = cluster.nodes.map(serverAddress);
     const gone = { kind: "tcp", host: "127.0.0.1", port: 1 } as const;
     const [one, two] = [
       join({ kind: "cluster", addresses: [gone, first!] }),
@@ -112,13 +112,13 @@ describe("a channel", () => {
     const deployment = await startSentinel({ flavor: "valkey" });
     open.push(deployment);
     const { sentinels, masterName } = deployment;
-    const servers = { kind: "sentinel", addresses: sentinels.map(addressOf), masterName } as const;
+    const servers = { kind: "sentinel", addresses: sentinels.map(serverAddress), masterName } as const;
     const [one, two] = [join(servers), join(servers)];
     await connected(one, two);
     one.send("10");
     await vi.waitFor(() => expect(two.heard).toEqual(["10"]), patience);
     await (await deployment.primary()).kill();
-    // While Sentinels have not agreed yet nothing arrives, and what is sent then may be lost.
+    // Until the Sentinels have agreed nothing arrives, and messages may be lost.
     await vi.waitFor(
       () => {
         one.send("11");
@@ -129,6 +129,6 @@ describe("a channel", () => {
   }, 60_000);
 });
 
-function addressOf({ host, port }: TestServer): Address {
+function serverAddress({ host, port }: TestServer): Address {
   return { kind: "tcp", host, port };
 }

@@ -5,14 +5,14 @@ import type { RedisServers } from "./connect/redis-servers.ts";
 import { within } from "./topology/within.ts";
 
 /**
- * Messages among everybody who has the same channel open, on connections of its own. Nothing is kept for who is not
- * connected: a message reaches who listens when it is sent.
+ * Messages among all processes that have the same channel open, on dedicated connections. Nothing is stored: a message
+ * reaches those that listen when it is sent.
  */
 export interface RedisChannel {
   readonly connected: boolean;
   /**
-   * Sends a message as soon as there is a connection, to everybody who listens then, the sender too. Of several that wait for
-   * one only the last is sent. Never throws.
+   * Sends a message as soon as there is a connection, to all listeners at that time, the sender included. Of several
+   * that wait for a connection only the last is sent. Never throws.
    */
   send(message: string): void;
   close(): void;
@@ -20,29 +20,30 @@ export interface RedisChannel {
 
 export interface RedisChannelListener {
   onMessage(message: string): void;
-  /** Messages are heard from now on; what was sent before may have been missed. */
+  /** Messages arrive starting now; earlier ones may have been missed. */
   onConnected(): void;
-  /** It is tried again by itself. */
+  /** It reconnects automatically. */
   onLost(error: Error): void;
 }
 
 export interface RedisChannelOptions {
-  /** How often the server is asked whether it is there. Absent: every ten seconds. */
+  /** How often the server is tested. Absent: every ten seconds. */
   readonly pingEveryMs?: number | undefined;
 }
 
 const answerWithinMs = 5_000;
 const connectTimeoutMs = 2_000;
 
-/** Connections to one server: on one that listens nothing else can be said. */
+/** Connections to one server: a listening one cannot send anything else. */
 interface Session {
   readonly sending: Client;
   close(): void;
 }
 
 /**
- * Opens a channel. In a cluster every node hands messages on to all others, so any of them will do. Sentinels are asked for the
- * primary, because replicas hand nothing back. A server that is lost, or does not answer, is left for the next one.
+ * Opens a channel. In a cluster every node forwards messages to all others, so any of them will do. Sentinels are asked
+ * for the primary, because replicas do not forward. A server that is lost, or does not answer, is left for the next
+ * one.
  */
 export function openRedisChannel(
   servers: RedisServers,
@@ -98,7 +99,7 @@ export function openRedisChannel(
     if (session === undefined || waiting === undefined) return;
     const message = waiting;
     waiting = undefined;
-    // What is lost with its connection is told of there.
+    // Lost connections are reported separately.
     session.sending.publish(channel, message).catch(() => undefined);
   }
 
@@ -135,12 +136,12 @@ function createOne(address: Address, options: ConnectionOptions, onLost: (error:
   return client;
 }
 
-/** A network that swallows everything lets a connection be opened, and then answers nothing. */
+/** A network that swallows packets lets a connection open, and then answers nothing. */
 async function connectOne(client: Client): Promise<void> {
   await within(client.connect(), connectTimeoutMs + answerWithinMs);
 }
 
-/** An open connection may be a dead one, and who only listens would never find out. */
+/** An open connection may be dead, and a mere listener would never find out. */
 async function watch(
   clients: readonly Client[],
   everyMs: number,

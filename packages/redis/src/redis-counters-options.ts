@@ -1,5 +1,15 @@
-import { type CircuitBreakerOptions, maxDeadlineMs, SluiceError } from "sluice";
-import { aFunction, anObject, aText, checkOptions, numberFrom, type OptionForms, trueOrFalse } from "sluice/store";
+import { SluiceError } from "sluice";
+import {
+  aFunction,
+  anObject,
+  aText,
+  checkOptions,
+  maxDeadlineMs,
+  numberFrom,
+  type OptionForms,
+  trueOrFalse,
+} from "sluice/internal";
+import type { CircuitBreakerOptions } from "sluice/store";
 import { mostPerCall } from "./ask/encode-call.ts";
 import type { ScriptTuning } from "./ask/lane.ts";
 import type { RedisServers } from "./connect/redis-servers.ts";
@@ -7,28 +17,33 @@ import type { Cell } from "./place/cells.ts";
 import type { RedisEvent } from "./site.ts";
 
 export interface RedisCountersOptions {
-  /** Where the servers are: an address such as `redis://127.0.0.1:6379`, or everything there is to say. */
+  /** The servers: an address such as `redis://127.0.0.1:6379`, or all details. */
   readonly servers: string | RedisServers;
-  /** What every key begins with. Absent: `s`. Deployments that share a server choose different ones. */
+  /** The prefix of every key. Absent: `s`. Deployments that share a server choose different ones. */
   readonly prefix?: string | undefined;
-  /** How long a check may wait for its answer where its policies say nothing. Absent: 25 ms. */
+  /** How long a check may wait for its answer unless its policies say otherwise. Absent: 25 ms. */
   readonly deadlineMs?: number | undefined;
-  /** In a cluster, over how many hash tags counters are spread. Absent: 32. Changing it begins counters anew. */
+  /** In a cluster, over how many hash tags counters are spread. Absent: 32. Changing it starts all counters anew. */
   readonly lanes?: number | undefined;
-  /** Tenants or tiers whose counters live on servers of their own. */
+  /** Tenants or tiers whose counters live on separate servers. */
   readonly cells?: readonly Cell[] | undefined;
   readonly breaker?: CircuitBreakerOptions | undefined;
-  /** How many checks travel in one call at most, 1 … 127. Absent: 64, some 100 µs of the server's time. */
+  /** The most checks in one call, 1 … 127. Absent: 64, some 100 µs of the server's time. */
   readonly maxBatch?: number | undefined;
-  /** How many calls per lane are on their way at most. Absent: 4. */
+  /** The most calls in flight per lane. Absent: 4. */
   readonly maxInFlight?: number | undefined;
-  /** How many checks per lane wait at most; further ones are answered as their policies say for an outage. Absent: 10 000. */
+  /**
+   * The most checks that wait per lane; further ones are answered as their policies say for an outage. Absent: 10 000.
+   */
   readonly maxWaiting?: number | undefined;
-  /** How old a connection gets at most before another takes its place; at most 24 h. Absent: an hour. */
+  /** How old a connection gets before another replaces it; at most 24 h. Absent: an hour. */
   readonly maxConnectionAgeMs?: number | undefined;
-  /** Hears what happens to the servers, for logs and metrics. Must not throw. */
+  /** Called with what happens to the servers, for logs and metrics. Must not throw. */
   readonly onEvent?: ((event: RedisEvent) => void) | undefined;
-  /** Whether the process warns when an outage begins and when it ends (`SluiceWarning`). Absent: where there is no `onEvent`. */
+  /**
+   * Whether the process warns when an outage begins and when it ends (`SluiceWarning`). Absent: if there is no
+   * `onEvent`.
+   */
   readonly warn?: boolean | undefined;
 }
 
@@ -59,7 +74,7 @@ const breakerForms: OptionForms<CircuitBreakerOptions> = {
 
 const cellForms: OptionForms<Cell> = { name: aText, servers: undefined, values: anObject, tiers: undefined };
 
-/** For tests: scripts on a clock of the test's own. */
+/** For tests: scripts on the test's clock. */
 export interface RedisTestOptions {
   readonly tune?: ScriptTuning;
 }
@@ -86,7 +101,7 @@ export function checkDeadline(deadlineMs: number | undefined): void {
   checkWhole("deadlineMs", deadlineMs, maxDeadlineMs);
 }
 
-/** Braces would decide in which slot of a cluster keys live. */
+/** Braces would determine the keys' slot in a cluster. */
 function checkPrefix(prefix: string): void {
   if (/^[\w.:-]{1,64}$/.test(prefix)) return;
   const message = `must be 1 to 64 letters, digits, dots, colons, hyphens or underscores, not ${JSON.stringify(prefix)}`;

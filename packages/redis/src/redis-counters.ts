@@ -1,6 +1,7 @@
+import type { CheckRequest } from "sluice";
+import { defaultDeadlineMs, Stalls } from "sluice/internal";
 import type {
   CentralCounters,
-  CheckRequest,
   CompiledLimit,
   CompiledWindow,
   LeaseAnswer,
@@ -11,21 +12,13 @@ import type {
   TakeAnswer,
   TakeOptions,
   WindowReading,
-} from "sluice";
-import {
-  checkLeaseAsk,
-  defaultDeadlineMs,
-  isRecorded,
-  type SingleTakes,
-  Stalls,
-  type TakeCallback,
-  wholeAnswer,
 } from "sluice/store";
+import { checkLeaseAsk, isRecorded, type SingleTakes, type TakeCallback, wholeAnswer } from "sluice/store";
 import { decodeReadings } from "./ask/decode-reply.ts";
 import { blockKey, recordKey } from "./ask/encode-call.ts";
 import type { AskCounts } from "./ask/lane.ts";
 import { newName } from "./ask/new-name.ts";
-import { ArrivalQuestion, ArrivalsQuestion, createQuestion } from "./ask/question.ts";
+import { ArrivalQuestion, ArrivalsQuestion, CountsQuestion, createQuestion } from "./ask/question.ts";
 import { RunDelay } from "./ask/run-delay.ts";
 import { findCode } from "./ask/window-code.ts";
 import { type RedisServers, renderServers, serversFrom } from "./connect/redis-servers.ts";
@@ -43,26 +36,26 @@ import {
 import { type ShardStatus, Site } from "./site.ts";
 import { closedError, Sites } from "./sites.ts";
 import { LastDeniers, takeAcross } from "./take-across.ts";
-import { areArrivals, isOneArrival } from "./which-script.ts";
+import { findTakeScript, isOneArrival } from "./which-script.ts";
 
 export interface RedisCountersStats extends Readonly<AskCounts> {
-  /** How long this process did not run although a question was to be sent or given up, as far as that was noticed. */
+  /** How long this process was noticed not to run while a question was due to be sent or given up. */
   readonly stalledMs: number;
-  /** Questions that wait for their turn, and calls on their way. */
+  /** Questions that wait for their turn, and calls in flight. */
   readonly waiting: number;
   readonly inFlight: number;
   readonly shards: readonly (ShardStatus & { readonly cell: string | undefined })[];
 }
 
 const defaultConnectionAgeMs = 60 * 60 * 1000;
-/** For everything that is not a check: giving back, charging, blocking, resetting, reading. */
+/** For everything but checks: giving back, charging, blocking, resetting, reading. */
 const patienceMs = 1000;
 const reachWithinMs = 5000;
 
 /**
- * Counters in Valkey or Redis, shared by every process that uses the same servers and prefix. Each request is one atomic
- * script call; requests that come together travel together. Nothing is opened until the first question, or until `open` or
- * `connected` ask for it. See docs/redis.md.
+ * Counters in Valkey or Redis, shared by every process that uses the same servers and prefix. Each request is one
+ * atomic script call; requests that arrive together travel together. Nothing is opened until the first question, or a
+ * call of `open` or `connected`. See docs/redis.md.
  */
 export class RedisCounters implements CentralCounters, SingleTakes {
   readonly local = false;
@@ -90,7 +83,7 @@ export class RedisCounters implements CentralCounters, SingleTakes {
   constructor(options: RedisCountersOptions & RedisTestOptions) {
     checkRedisOptions(options);
     this.#options = options;
-    // Every address is read before anything is opened: a wrong one leaves no connection behind.
+    // Every address is parsed before anything is opened: a wrong one leaves no connection behind.
     const servers = serversFrom(options.servers);
     const cells = (options.cells ?? []).map((cell) => ({ cell, servers: serversFrom(cell.servers) }));
     this.#sites = new Sites({ servers, cells, openSite: (one) => this.#openSite(one) });
@@ -110,14 +103,13 @@ export class RedisCounters implements CentralCounters, SingleTakes {
     };
   }
 
-  /** Whether there is a server for every counter, connected, and its breaker closed. False until the first question. */
+  /** Whether every counter has a connected server with its breaker closed. False until the first question. */
   get ready(): boolean {
     return this.#sites.ready;
   }
 
   /**
-   * Asks every connected server for its time, so that `stats` tell how quick it is and how far its clock is ahead, also
-   * where nobody asks anything else.
+   * Asks every connected server for its time, so that `stats` show its latency and clock even without other traffic.
    */
   measure(): void {
     if (this.#options.tune === undefined) this.#sites.measure();
@@ -129,16 +121,16 @@ export class RedisCounters implements CentralCounters, SingleTakes {
   }
 
   /**
-   * Connects, and resolves when the servers are connected or rejects when that takes too long. Checks need not wait for it;
-   * but the first of them waits for a connection as well, within its own deadline.
+   * Connects, and resolves when the servers are connected or rejects when that takes too long. Checks need not wait for
+   * it, but the first of them waits for a connection as well, within its own deadline.
    */
   connected(withinMs: number = reachWithinMs): Promise<void> {
     return this.#sites.connected(withinMs);
   }
 
   /**
-   * Goes over to other servers: connects to them, then asks only them, while the old ones finish what they were asked.
-   * Rejects, and stays with the old ones, when the new ones cannot be reached.
+   * Switches to other servers: connects to them, then asks only them, while the old ones finish their pending
+   * questions. Rejects, and stays with the old ones, if the new ones cannot be reached.
    */
   async useServers(servers: string | RedisServers, withinMs: number = reachWithinMs): Promise<void> {
     await this.#sites.replace(serversFrom(servers), withinMs);
@@ -146,8 +138,8 @@ export class RedisCounters implements CentralCounters, SingleTakes {
   }
 
   /**
-   * Goes by another deadline, and by other failures in a row and time between probes of its breakers, from now on: without another
-   * connection, and without failing a check.
+   * Changes the deadline, and the breakers' failures in a row and time between probes, without reconnecting or failing
+   * a check.
    */
   useTimes({ deadlineMs, breaker }: Pick<RedisCountersOptions, "deadlineMs" | "breaker">): void {
     checkDeadline(deadlineMs);
@@ -182,14 +174,14 @@ export class RedisCounters implements CentralCounters, SingleTakes {
     return this.#takeArrival(new ArrivalQuestion(limit, windows, subject, cost, request, wholeAnswer));
   }
 
-  /** From one window of arrival times. Its promise brings what the question's callback makes of the answer. */
+  /** From one window of arrival times. Its promise resolves with what the question's callback makes of the answer. */
   #takeArrival<T>(question: ArrivalQuestion): Promise<T> {
     const budgetMs = question.limit.policy.deadlineMs ?? this.#options.deadlineMs ?? defaultDeadlineMs;
     const waitMs = Math.min(budgetMs, question.request.deadlineMs ?? budgetMs);
     return this.#sites.findLane(question).lane.askArrival(question, budgetMs, waitMs) as Promise<T>;
   }
 
-  /** From whatever there is, by the script that can do it. */
+  /** From any windows, by the script that can do it. */
   #takeAny(limits: readonly ResolvedLimit[], options: TakeOptions | undefined): Promise<TakeAnswer> {
     if (this.#sites.neverOpened) return Promise.reject(closedError());
     const lane = this.#sites.findOnlyLane(limits);
@@ -197,8 +189,10 @@ export class RedisCounters implements CentralCounters, SingleTakes {
     const budgetMs = this.#findDeadline(limits);
     const waitMs = waitWithin(budgetMs, options);
     if (lane === undefined) return this.#takeAcross(limits, options, budgetMs, waitMs);
-    if (options?.id === undefined && receipt === undefined && options?.record !== true && areArrivals(limits))
-      return lane.lane.ask(new ArrivalsQuestion(limits), budgetMs, waitMs);
+    const isPlain = options?.id === undefined && receipt === undefined && options?.record !== true;
+    const script = isPlain ? findTakeScript(limits) : undefined;
+    if (script === "takeArrivals") return lane.lane.ask(new ArrivalsQuestion(limits), budgetMs, waitMs);
+    if (script === "takeCounts") return lane.lane.ask(new CountsQuestion(limits), budgetMs, waitMs);
     const answer = lane.lane.ask(createQuestion("take", limits, options, receipt), budgetMs, waitMs);
     return receipt === undefined && options?.id === undefined
       ? answer
@@ -280,7 +274,7 @@ export class RedisCounters implements CentralCounters, SingleTakes {
     return decodeReadings(limit, await lane.ask(createQuestion("peek", [limit]), patienceMs));
   }
 
-  /** Limits that do not all live in one place are not leased: nothing is asked of anybody. */
+  /** Limits that do not all live in one place are not leased: no server is asked. */
   async lease(limits: readonly ResolvedLimit[], ask: LeaseAsk): Promise<LeaseAnswer> {
     checkLeaseAsk(ask);
     const lane = this.#sites.findOnlyLane(limits);
@@ -289,7 +283,7 @@ export class RedisCounters implements CentralCounters, SingleTakes {
     }
     const budgetMs = this.#findDeadline(limits);
     const asked = { ...createQuestion("lease", limits), ask };
-    // Nobody waits for it, and what is granted by an answer that is not heard is lost until the ledger forgets it.
+    // No request waits for it, and units granted by a lost answer are lost until the ledger forgets them.
     const { atMs, outcomes, grant } = await lane.lane.ask(asked, budgetMs, Math.max(budgetMs, patienceMs));
     return { ...grant!, atMs, outcomes };
   }

@@ -58,7 +58,7 @@ describe("redis()", () => {
     expect([ioredis.status, iovalkey.status]).toEqual(["wait", "wait"]);
   });
 
-  it("says what it takes when it is given something else", () => {
+  it("says what it accepts when it is given something else", () => {
     const cluster = createCluster({ rootNodes: [{ url: server.url }] });
     for (const source of [cluster, {}, { host: "127.0.0.1" }])
       expect(() => redis(source as RedisSource)).toThrow(/source must be an address such as redis:/);
@@ -91,7 +91,7 @@ describe("redis(), in plain JavaScript", () => {
     expect(() => unchecked(source, options)).toThrow(SluiceError);
   });
 
-  it("keeps a password out of what it says", () => {
+  it("keeps a password out of its messages", () => {
     const servers = { kind: "standalone", addresses: [{ kind: "tcp", host: "a", port: 1 }], password: 271828 };
     expect(() => unchecked(servers)).toThrow(/^password must be a text$/);
     expect(() => unchecked(url, { password: "hunter2" })).not.toThrow(/hunter2/);

@@ -1,5 +1,5 @@
 import { SluiceError } from "sluice";
-import { checkOptions } from "sluice/store";
+import { checkOptions } from "sluice/internal";
 import type { IoredisClient, IoredisCluster } from "./connect/ioredis-connection.ts";
 import type { NodeRedisClient } from "./connect/node-redis-connection.ts";
 import type { RedisServers } from "./connect/redis-servers.ts";
@@ -8,13 +8,13 @@ import { serversFromNodeRedis } from "./connect/servers-from-node-redis.ts";
 import { RedisCounters } from "./redis-counters.ts";
 import { optionForms, type RedisCountersOptions } from "./redis-counters-options.ts";
 
-/** Where the servers are: their address, everything there is to say of them, or a client that the app has. */
+/** The servers: their address, all details, or an app's client. */
 export type RedisSource = string | RedisServers | IoredisClient | IoredisCluster | NodeRedisClient;
 
 /**
- * Counters in Valkey or Redis: `createLimiter({ counters: redis("redis://127.0.0.1:6379") })`. Takes a client of ioredis,
- * iovalkey or node-redis as well, and makes connections of its own that are like the client's; the client itself is neither
- * used nor closed. Nothing is opened until the first check.
+ * Counters in Valkey or Redis: `createLimiter({ counters: redis("redis://127.0.0.1:6379") })`. Also accepts a client of
+ * ioredis, iovalkey or node-redis, and makes separate connections that are like the client's; the client itself is
+ * neither used nor closed. Nothing is opened until the first check.
  */
 export function redis(source: RedisSource, options: Omit<RedisCountersOptions, "servers"> = {}): RedisCounters {
   const { servers: _, ...forms } = optionForms;
@@ -52,7 +52,7 @@ function isServers(source: object): source is RedisServers {
 }
 
 function isNodeRedis(source: object): source is NodeRedisClient {
-  // Its cluster and Sentinel clients are told from that of one server by what only that can do.
+  // Cluster and Sentinel clients differ from that of one server in what only the latter can do.
   return "isReady" in source && "duplicate" in source && "monitor" in source && !("status" in source);
 }
 

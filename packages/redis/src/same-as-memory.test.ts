@@ -1,18 +1,9 @@
 import { flavors, startCluster, startServer } from "@sluice/test-servers";
 import fc from "fast-check";
-import {
-  type Algorithm,
-  type LeaseAnswer,
-  type LimitOutcome,
-  ManualClock,
-  MemoryCounters,
-  type ResolvedLimit,
-  SluiceError,
-  type TakeAnswer,
-  type WindowReading,
-} from "sluice";
+import { type Algorithm, ManualClock, MemoryCounters, SluiceError } from "sluice";
+import type { LeaseAnswer, LimitOutcome, ResolvedLimit, TakeAnswer, WindowReading } from "sluice/store";
 import { maxHoldMs } from "sluice/store";
-import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
+import { compileTestLimit, resolvedLimit, testWindow } from "sluice/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { mostPerCall } from "./ask/encode-call.ts";
 import { weightOf } from "./ask/question.ts";
@@ -27,13 +18,13 @@ import { scriptsOnTestTime, testTime } from "./testing/scripts-on-test-time.ts";
 const algorithms = ["gcra", "token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log"] as const;
 
 const sizes = [
-  { windows: [windowOf(5, 1000)] },
-  { windows: [windowOf(3, 1000, 7)] },
-  { windows: [windowOf(10, 10_000), windowOf(4, 1000)] },
-  { windows: [windowOf(50, 60_000), windowOf(7, 1000), windowOf(20, 10_000)] },
+  { windows: [testWindow(5, 1000)] },
+  { windows: [testWindow(3, 1000, 7)] },
+  { windows: [testWindow(10, 10_000), testWindow(4, 1000)] },
+  { windows: [testWindow(50, 60_000), testWindow(7, 1000), testWindow(20, 10_000)] },
   { windows: [{ limit: 6, per: { kind: "never" }, burst: 6 } as const] },
-  { windows: [windowOf(30, 40 * 24 * 3_600_000)] },
-  { windows: [windowOf(1000, 1000)] },
+  { windows: [testWindow(30, 40 * 24 * 3_600_000)] },
+  { windows: [testWindow(1000, 1000)] },
   { windows: [{ limit: 6, per: { kind: "calendar", unit: "day", timeZone: "Europe/Berlin" }, burst: 6 } as const] },
 ];
 
@@ -49,7 +40,8 @@ const whole = (windows: (typeof sizes)[number]["windows"]): (typeof sizes)[numbe
 const limitArbitrary = fc.record({
   algorithm: fc.constantFrom(...algorithms),
   size: fc.nat({ max: sizes.length - 1 }),
-  // Long enough that the server, whose keys end by its own clock, does not forget it in the middle of a conversation.
+  // Long enough that the server, whose keys expire by its own clock, does not forget it in the middle of a
+  // conversation.
   blockForMs: fc.constantFrom<number>(0, 0, 0, 9000),
   blockable: fc.constantFrom(false, false, true),
   /** Who is counted: of these the first share a tenant, the others do not. */
@@ -59,7 +51,7 @@ const limitArbitrary = fc.record({
   maxOvershoot: fc.constantFrom(0.01, 0.5, 1, 1, 0),
 });
 
-/** Of earlier grants anything is told, also what cannot be. */
+/** Reports about earlier grants contain anything, even what cannot be. */
 const amount = fc.oneof(fc.constant(0), fc.nat({ max: 3 }), fc.nat({ max: 8 }), fc.constant(100_000));
 const holdMs = fc.constantFrom(4000, 20_000, 65_000, maxHoldMs);
 const leaseArbitrary = fc.record({
@@ -68,7 +60,7 @@ const leaseArbitrary = fc.record({
   subject: fc.constantFrom(0, 0, 1, 2),
   want: fc.oneof(fc.nat({ max: 12 }), fc.constant(100_000)),
   holdMs,
-  /** Which of the epochs that were told so far is settled, the latest first; none. */
+  /** Which of the epochs so far is settled, the latest first; none. */
   settles: fc.option(fc.constantFrom(0, 0, 1, 2, 5), { nil: undefined }),
   spent: amount,
   kept: fc.constantFrom(0, 0, 1, 4),
@@ -157,13 +149,13 @@ const stepArbitrary = fc.oneof(
 type LimitPlan = typeof limitArbitrary extends fc.Arbitrary<infer T> ? T : never;
 type StepPlan = typeof stepArbitrary extends fc.Arbitrary<infer T> ? T : never;
 
-/** Conversations about little else than leases of one subject, and what is taken and given back meanwhile. */
+/** Conversations about little else than leases of one subject, with takes and give-backs in between. */
 const leasingArbitrary: fc.Arbitrary<StepPlan> = fc.oneof(
   { weight: 3, arbitrary: leaseArbitrary },
   { weight: 2, arbitrary: stepArbitrary.map((step): StepPlan => ("subject" in step ? { ...step, subject: 0 } : step)) },
 );
 
-function subjectOf(by: string, subject: number): string {
+function createSubject(by: string, subject: number): string {
   return by === "tenant" ? "acme" : by === "tenant,user" ? `acme|u${subject}` : `10.0.0.${subject}`;
 }
 
@@ -228,7 +220,7 @@ async function converse(
   steps: readonly StepPlan[],
   across: boolean,
 ): Promise<void> {
-  // Every conversation has counters of its own.
+  // Every conversation has separate counters.
   conversationNumber += 1;
   const named = (i: number): string => `p${i}-${conversationNumber}`;
   const limits = plans.map((plan, i) => compile(plan, named(i)));
@@ -240,7 +232,7 @@ async function converse(
   const resolved = (indexes: readonly number[], subject: number, cost: number): ResolvedLimit[] =>
     [...new Set(indexes)]
       .filter((i) => i < plans.length)
-      .map((i) => resolvedLimit(limits[i]!, subjectOf(plans[i]!.by, subject), cost, plans[i]!.group));
+      .map((i) => resolvedLimit(limits[i]!, createSubject(plans[i]!.by, subject), cost, plans[i]!.group));
   for (const [number, step] of steps.entries()) {
     const note = `step ${number}: ${JSON.stringify(step)}`;
     if (step.do === "wait") {
@@ -351,12 +343,12 @@ async function property(
   }
 }
 
-/** Takes that are asked for at once and travel together, against the same ones taken one after the other in memory. */
+/** Concurrent takes that travel together, against the same ones taken one after the other in memory. */
 async function together(servers: string, runs: number): Promise<void> {
   const clock = testTime();
   const store = new RedisCounters({ servers, deadlineMs: 60_000, tune: scriptsOnTestTime(clock, { keysLast: true }) });
   const takeArbitrary = fc.record({
-    // Most often one, with one window: what each has a key of its own of travels in a shorter form.
+    // Most often one, with one window: requests with separate keys travel in a shorter form.
     limits: fc.oneof(fc.constant<number[]>([0]), fc.uniqueArray(fc.nat({ max: 2 }), { minLength: 1, maxLength: 3 })),
     subject: fc.nat({ max: 5 }),
     cost: fc.integer({ min: 1, max: 3 }),
@@ -365,7 +357,7 @@ async function together(servers: string, runs: number): Promise<void> {
     await store.connected();
     await fc.assert(
       fc.asyncProperty(
-        // Windows of arrival times alone have a script of their own; with others they go by the general one.
+        // Windows of arrival times alone have a dedicated script; with others they use the general one.
         fc.constantFrom<readonly Algorithm[]>(
           ["gcra", "token_bucket", "leaky_bucket"],
           ["fixed_window", "sliding_window", "sliding_log"],
@@ -381,7 +373,7 @@ async function together(servers: string, runs: number): Promise<void> {
           const limits = kinds.map((algorithm, i) =>
             compileTestLimit({
               algorithm,
-              windows: [windowOf(8 + 5 * i, 1000), windowOf(30, 2000), windowOf(60, 9000)].slice(0, i + 1),
+              windows: [testWindow(8 + 5 * i, 1000), testWindow(30, 2000), testWindow(60, 9000)].slice(0, i + 1),
               policy: `t${i}-${conversationNumber}`,
             }),
           );
@@ -427,7 +419,7 @@ async function deedsTogether(servers: string, runs: number): Promise<void> {
         const limits = algorithms.map((algorithm, i) =>
           compileTestLimit({
             algorithm,
-            windows: [windowOf(9, 1000), windowOf(40, 10_000)],
+            windows: [testWindow(9, 1000), testWindow(40, 10_000)],
             policy: `d${i}-${conversationNumber}`,
             blockable: i % 2 === 0,
           }),
@@ -462,7 +454,7 @@ async function deedsTogether(servers: string, runs: number): Promise<void> {
   }
 }
 
-/** Into how many calls leases go, in their order, where each is filled up to the weight that it may have. */
+/** How many calls leases need, in order, if each is filled up to its maximum weight. */
 function fewestCalls(leases: readonly (readonly ResolvedLimit[])[]): number {
   let [calls, room] = [0, 0];
   for (const limits of leases) {
@@ -500,7 +492,7 @@ async function leasesTogether(servers: string, runs: number): Promise<void> {
         conversationNumber += 1;
         clock.advance(testTime().epochMs() - clock.epochMs());
         const memory = new MemoryCounters({ clock });
-        const windows = [windowOf(40, 1000), windowOf(200, 10_000)];
+        const windows = [testWindow(40, 1000), testWindow(200, 10_000)];
         const limits = algorithms.map((algorithm, i) =>
           compileTestLimit({ algorithm, windows, policy: `l${i}-${conversationNumber}`, maxOvershoot: 1 }),
         );
@@ -554,7 +546,7 @@ describe.each(flavors)("on %s", (flavor) => {
     return property(single, 300, ofArrivals, { startMs });
   }, 120_000);
 
-  test("random conversations about arrival times with nothing asked beside go as in memory", () => {
+  test("random conversations about arrival times without further options go as in memory", () => {
     const plain = limitArbitrary.map((plan) => ({
       ...plan,
       algorithm: (["gcra", "token_bucket", "leaky_bucket"] as const)[plan.size % 3]!,
@@ -594,10 +586,10 @@ describe.each(flavors)("on %s", (flavor) => {
   }, 120_000);
 
   test("random conversations across slots go as in memory, on a cluster", () => {
-    // A block is begun by the part that denied; the others are only looked at. And an id that is used for another request
-    // is noticed only where the two share a slot. Receipts: what was taken and given back in between moves the stretch of
-    // time that a receipt stands for, so that less of it may be given back than in memory; and the end of a one-off quota
-    // is put off by every use, also by one that is given back.
+    // A block is begun by the part that denied; the others are only peeked at. And an id that is used for another
+    // request is noticed only if the two share a slot. Receipts: what was taken and given back in between moves the
+    // stretch of time that a receipt stands for, so that less of it may be given back than in memory; and every use
+    // puts off the end of a one-off quota, even one that is given back.
     const apart = limitArbitrary.map((plan) => ({ ...plan, blockForMs: 0, size: plan.size === once ? 0 : plan.size }));
     return property(clustered, 300, apart, { across: true });
   }, 120_000);

@@ -1,5 +1,5 @@
 import { flavors, startServer, type TestServer } from "@sluice/test-servers";
-import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
+import { compileTestLimit, resolvedLimit, testWindow } from "sluice/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { RedisCounters } from "./redis-counters.ts";
 import { scriptsOnTestTime, testTime } from "./testing/scripts-on-test-time.ts";
@@ -23,8 +23,8 @@ describe.each(flavors)("a %s server that forgets its scripts", (flavor) => {
     return () => store.close();
   });
 
-  it("is told each script once, when it is first asked for", async () => {
-    const take = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(100, hourMs)] }), "u1");
+  it("is sent each script once, on its first use", async () => {
+    const take = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [testWindow(100, hourMs)] }), "u1");
     expect(store.stats.loads).toBe(0);
     for (let i = 0; i < 5; i++) await store.take([take]);
     expect(store.stats.loads).toBe(1);
@@ -41,8 +41,8 @@ describe.each(flavors)("a %s server that forgets its scripts", (flavor) => {
     expect(store.stats.loads).toBe(5);
   });
 
-  it("is asked for the others' scripts by their digest alone, where another process told it", async () => {
-    const take = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(100, hourMs)] }), "u1");
+  it("is asked for the others' scripts by their digest alone, if another process sent them", async () => {
+    const take = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [testWindow(100, hourMs)] }), "u1");
     await store.take([take]);
     const other = new RedisCounters({ servers: server.url, deadlineMs: 5000, tune: scriptsOnTestTime(testTime()) });
     await other.connected();
@@ -52,7 +52,7 @@ describe.each(flavors)("a %s server that forgets its scripts", (flavor) => {
   });
 
   it.each(algorithms)("loses and doubles nothing while it forgets under load: %s", async (algorithm) => {
-    const limit = compileTestLimit({ algorithm, windows: [windowOf(1_000_000, 4_000_000)] });
+    const limit = compileTestLimit({ algorithm, windows: [testWindow(1_000_000, 4_000_000)] });
     const take = resolvedLimit(limit, "u1");
     let flushes = 0;
     let done = false;

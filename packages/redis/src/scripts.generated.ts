@@ -6,10 +6,19 @@ export interface Script {
   readonly source: string;
 }
 
-export type ScriptName = "block" | "charge" | "giveArrivals" | "give" | "lease" | "peek" | "takeArrivals" | "take";
+export type ScriptName =
+  | "block"
+  | "charge"
+  | "giveArrivals"
+  | "give"
+  | "lease"
+  | "peek"
+  | "takeArrivals"
+  | "takeCounts"
+  | "take";
 
 export const scripts: Readonly<Record<ScriptName, Script>> = {
-  /** Blocks subjects from now on, each for so long. A block that lasts longer already stays as it is. */
+  /** Blocks subjects, each for a given time. A block that lasts longer already stays as it is. */
   block: {
     digest: "5a312c579b5ce67043b313610174e2a655f39aef",
     source: `local time = redis.call('TIME')
@@ -53,7 +62,7 @@ end
 return { now_us, 0, foreign, 0 }
 `,
   },
-  /** Takes costs unconditionally, into bounded debt where it must; gives them back, down to nothing, where they are below 0. */
+  /** Takes costs unconditionally, into bounded debt if it must; gives costs below 0 back, down to nothing. */
   charge: {
     digest: "23fdf63eb848971609dbebd8fc9676cfd3ff29ec",
     source: `local time = redis.call('TIME')
@@ -458,7 +467,7 @@ reply[4] = heal()
 return reply
 `,
   },
-  /** Gives back what one request has taken from counters of arrival times and holds. Asked once at most. */
+  /** Gives back what one request has taken from counters of arrival times and holds. Called once at most. */
   giveArrivals: {
     digest: "259cc7c86c26fba1e6fd347750ba66f74ed999fe",
     source: `local time = redis.call('TIME')
@@ -535,7 +544,7 @@ end
 return { now_us, 0, given_any }
 `,
   },
-  /** Gives a take back by its receipt, once. Keys of its counters are in the receipt, which shares their slot. */
+  /** Gives a take back by its receipt, once. The receipt holds the keys of its counters, and shares their slot. */
   give: {
     digest: "cac491c0201f5ffa38a75556d7bfd1a8260c6339",
     source: `local time = redis.call('TIME')
@@ -662,7 +671,7 @@ if any == 1 and record[1] ~= '' then call('DEL', record[1]) end
 return { now_us, 0, any }
 `,
   },
-  /** Grants leases: takes as much as there is, up to what is wanted, to be spent elsewhere, and settles earlier ones. */
+  /** Grants leases: takes up to what is wanted, to be spent on another node, and settles earlier ones. */
   lease: {
     digest: "cecb1fd33ac85f2227e1c5d3db4c38541b5438dd",
     source: `local time = redis.call('TIME')
@@ -1220,7 +1229,7 @@ reply[4] = heal()
 return reply
 `,
   },
-  /** Looks at requests of any windows as a take would, and changes nothing. */
+  /** Examines requests of any windows as a take would, and changes nothing. */
   peek: {
     digest: "720556b07b83e873cd58bc2ca3deeff97cd02a73",
     source: `local time = redis.call('TIME')
@@ -1799,7 +1808,214 @@ end
 return { now_us, 0, foreign, healed, aheads, held }
 `,
   },
-  /** Takes requests of any windows, each of them all or nothing. */
+  /** Takes costs from fixed and sliding windows, and from arrival times next to them, each request all or nothing: many at once. */
+  takeCounts: {
+    digest: "b705afd5582d06f4546272cb309bf77ef43995f1",
+    source: `local time = redis.call('TIME')
+local now_us = time[1] * 1000000 + time[2]
+local now_ms = now_us / 1000
+local late_us = ARGV[1] * 1000
+if late_us > 0 and now_us > late_us then return { now_us, 1 } end
+local floor = math.floor
+local span = 9007199254740992
+local passed = 0.75 * span
+local whole_ms = floor(now_us / 1000)
+local within_ms = floor(now_us % 1000 * 1048.576)
+local at = whole_ms % 8589934592 * 1048576 + within_ms
+local room = span - at
+local renewal = 62914560000
+local function read_wide(value)
+local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
+if not sign then return nil end
+local distance = (ms - whole_ms) * 1048576 + (units - within_ms)
+return distance > 0 and distance or 0, sign == '-'
+end
+local function instant_text(ahead)
+local units = within_ms + ahead
+local ms = floor(units / 1048576)
+return string.format('%.0f:%.0f', whole_ms + ms, units - ms * 1048576)
+end
+local function arrival_text(ahead, debt)
+local arrival = ahead < room and at + ahead or ahead - room
+if not debt then return string.format('%.0f', arrival) end
+return string.format('-%.0f', arrival == 0 and span or arrival)
+end
+local call, keys, ceil, byte = redis.call, KEYS, math.ceil, string.byte
+local pack, unpack_from = struct.pack, struct.unpack
+local once_ms, slack_ms = 2592000000, 1000
+local kinds = { byte(ARGV[3], 1, -1) }
+local worth, most, full, furthest, per_ms, latest, life = {}, {}, {}, {}, {}, {}, {}
+local longest = 0
+for shape = 1, #kinds do
+local first = 5 * shape - 1
+local kind = kinds[shape] - 48
+kinds[shape], worth[shape], life[shape] = kind, ARGV[first] + 0, ARGV[first + 4]
+if life[shape] + 0 > longest then longest = life[shape] + 0 end
+if kind == 1 then
+full[shape], most[shape], furthest[shape] = ARGV[first + 1] + 0, ARGV[first + 2] + 0, ARGV[first + 3] + 0
+else
+local per = ARGV[first + 2] + 0
+most[shape], per_ms[shape] = ARGV[first + 1] + 0, per
+local ends = per > 0 and (floor(whole_ms / per) + 1) * per or ceil(now_ms) + once_ms
+latest[shape] = kind == 4 and ends + per or ends
+end
+end
+local values = call('MGET', unpack(keys))
+local foreign, healed, absent = 0, 0, 0
+local looked_at = now_us % #keys + 1
+if values[looked_at] and call('PTTL', keys[looked_at]) == -1 then
+call('PEXPIRE', keys[looked_at], longest)
+healed = 1
+end
+local one, two, three, stored, shape_of, changed, dirty = {}, {}, {}, {}, {}, {}, {}
+local function is_whole(number)
+return number >= 0 and number <= span and number % 1 == 0
+end
+local function read(key, kind)
+local value = values[key]
+if not value then
+one[key], two[key], three[key] = 0, kind ~= 1 and 0, kind ~= 1 and 0
+absent = absent + 1
+return
+end
+if kind == 3 then
+if #value == 17 and byte(value) == 67 then
+local _, ends, count = unpack_from('<Bdd', value)
+if is_whole(ends) and is_whole(count) then
+one[key], two[key], stored[key] = ends, count, ends
+return
+end
+end
+elseif kind == 4 then
+if #value == 25 and byte(value) == 83 then
+local _, idle, current, previous = unpack_from('<Bddd', value)
+if is_whole(idle) and is_whole(current) and is_whole(previous) then
+one[key], two[key], three[key], stored[key] = idle, current, previous, idle
+return
+end
+end
+else
+local number = tonumber(value)
+if number and number % 1 == 0 then
+local ahead = ((number < 0 and -number or number) - at) % span
+local is_passed = ahead > passed
+one[key], two[key], three[key] = is_passed and 0 or ahead, not is_passed and number < 0, number >= 0 and number
+return
+end
+local ahead, debt = read_wide(value)
+if ahead then
+one[key], two[key], three[key] = ahead, debt, false
+return
+end
+end
+foreign = foreign + 1
+one[key], two[key], three[key] = 0, kind ~= 1 and 0, kind ~= 1 and 0
+end
+local function change(key, shape)
+if not changed[key] then dirty[#dirty + 1] = key end
+changed[key], shape_of[key] = true, shape
+end
+local requests = ARGV[2] ~= '' and { byte(ARGV[2], 1, -1) }
+local reply, replied, position = {}, 0, 0
+local last = requests and #requests or #keys
+local request_shapes, request_keys = {}, {}
+while position < last do
+local count = 1
+if requests then count = requests[position + 1] end
+local fits = true
+for i = 1, count do
+local shape, key = 1, position + 1
+if requests then shape, key = requests[position + 2 * i], requests[position + 2 * i + 1] end
+request_shapes[i], request_keys[i] = shape, key
+local kind = kinds[shape]
+if not one[key] then read(key, kind) end
+if kind == 3 then
+if one[key] > latest[shape] then
+one[key] = latest[shape]
+change(key, shape)
+end
+if one[key] <= now_ms then two[key] = 0 end
+if two[key] + worth[shape] > most[shape] then fits = false end
+reply[replied + 1], reply[replied + 2] = one[key], two[key]
+replied = replied + 2
+elseif kind == 4 then
+local idle, per = one[key], per_ms[shape]
+if idle > latest[shape] then
+idle = latest[shape]
+one[key] = idle
+change(key, shape)
+end
+if now_ms >= idle then
+idle = latest[shape]
+one[key], two[key], three[key] = idle, 0, 0
+elseif now_ms >= idle - per then
+idle = idle + per
+one[key], two[key], three[key] = idle, 0, two[key]
+end
+local cost, capacity = worth[shape], most[shape]
+if cost > capacity or three[key] * (idle - per - now_ms) + (two[key] + cost - capacity) * per > 0 then fits = false end
+reply[replied + 1], reply[replied + 2], reply[replied + 3] = idle, two[key], three[key]
+replied = replied + 3
+else
+local ahead, far = one[key], furthest[shape]
+if ahead > far and not (two[key] and ahead <= 2 * far) then
+ahead = full[shape]
+one[key], two[key], three[key] = ahead, false, false
+change(key, shape)
+end
+if ahead + worth[shape] > most[shape] then fits = false end
+replied = replied + 1
+reply[replied] = ahead
+end
+end
+if fits then
+for i = 1, count do
+local shape, key = request_shapes[i], request_keys[i]
+local kind = kinds[shape]
+if kind == 1 then
+one[key], two[key] = one[key] + worth[shape], false
+else
+if kind == 3 and (two[key] == 0 or per_ms[shape] == 0) then one[key] = latest[shape] end
+two[key] = two[key] + worth[shape]
+end
+change(key, shape)
+end
+end
+position = position + (requests and 1 + 2 * count or 1)
+end
+if absent > 0 then
+local names = {}
+for key = 1, #keys do
+if not values[key] then names[#names + 1] = keys[key] end
+end
+foreign = foreign + call('EXISTS', unpack(names))
+end
+for i = 1, #dirty do
+local key = dirty[i]
+local shape = shape_of[key]
+local kind = kinds[shape]
+if kind == 1 then
+local ahead, before = one[key], three[key]
+local arrival = ahead < room and at + ahead or ahead - room
+if two[key] then
+call('SET', keys[key], arrival_text(ahead, true), 'PX', life[shape])
+elseif not before or floor(before / renewal) ~= floor(arrival / renewal)
+or redis.pcall('INCRBY', keys[key], arrival - before) ~= arrival then
+call('SET', keys[key], arrival, 'PX', life[shape])
+end
+else
+local text = kind == 3 and pack('<Bdd', 67, one[key], two[key]) or pack('<Bddd', 83, one[key], two[key], three[key])
+if stored[key] == one[key] then
+call('SET', keys[key], text, 'KEEPTTL')
+else
+call('SET', keys[key], text, 'PX', ceil(one[key] - now_ms) + slack_ms)
+end
+end
+end
+return { now_us, 0, foreign, healed, reply }
+`,
+  },
+  /** Takes requests of any windows, each all or nothing. */
   take: {
     digest: "7862c4c9b3c3f26b7eae2b15f85d5f1b36aa1a15",
     source: `local time = redis.call('TIME')

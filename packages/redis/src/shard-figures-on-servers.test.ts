@@ -1,14 +1,14 @@
 import { createFaultyProxy, type FaultyProxy, startServer, type TestServer } from "@sluice/test-servers";
-import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
+import { compileTestLimit, resolvedLimit, testWindow } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { RedisCounters } from "./redis-counters.ts";
 import type { RedisCountersOptions } from "./redis-counters-options.ts";
 import type { ShardStatus } from "./site.ts";
 
-const limit = compileTestLimit({ algorithm: "fixed_window", windows: [windowOf(1e6, 365 * 24 * 3_600_000)] });
+const limit = compileTestLimit({ algorithm: "fixed_window", windows: [testWindow(1e6, 365 * 24 * 3_600_000)] });
 const soon = { timeout: 30_000, interval: 20 };
 
-describe("figures of a server", () => {
+describe("statistics of a server", () => {
   let server: TestServer;
   let proxy: FaultyProxy;
   let store: RedisCounters;
@@ -32,7 +32,7 @@ describe("figures of a server", () => {
 
   const shard = (): ShardStatus => store.stats.shards[0]!;
   const take = (subject = "u") => store.take([resolvedLimit(limit, subject)]);
-  /** Measures each time it is asked: a measurement that was under way before tells nothing of what changed since. */
+  /** Measures on each call: an earlier measurement shows nothing of what changed since. */
   const measured = (): number | undefined => {
     store.measure();
     return shard().roundTripMs;
@@ -48,7 +48,7 @@ describe("figures of a server", () => {
     expect(store.stats).toMatchObject({ waiting: 0, inFlight: 0, moves: 0 });
   });
 
-  it("tell apart what nobody answered, and count openings and closings of the breaker", async () => {
+  it("distinguish timeouts, and count openings and closings of the breaker", async () => {
     await open({ deadlineMs: 20, breaker: { failuresInARow: 2, probeEveryMs: 50 } });
     proxy.blackhole();
     for (let i = 0; i < 2; i++) await take().catch(() => undefined);
@@ -60,19 +60,19 @@ describe("figures of a server", () => {
     expect(shard().figures.breakerOpened).toBe(1);
   });
 
-  it("tell what the server refused", async () => {
+  it("count what the server refused", async () => {
     await open({ deadlineMs: 5_000 });
     await take();
     await server.command("CONFIG", "SET", "maxmemory", "1");
     try {
-      await expect(take("somebody new")).rejects.toThrow();
+      await expect(take("stranger")).rejects.toThrow();
       expect(shard().figures.failures).toMatchObject({ memory: 1, timeout: 0, connection: 0 });
     } finally {
       await server.command("CONFIG", "SET", "maxmemory", "0");
     }
   });
 
-  it("tell how quick it is, and for how long it has said nothing, though nobody asks anything", async () => {
+  it("show its latency, and how long it has been silent, even without other traffic", async () => {
     await open();
     await expect.poll(() => shard().roundTripMs, soon).toBeDefined();
     proxy.delayMs = 60;

@@ -1,5 +1,6 @@
-import { type CircuitBreakerOptions, type CircuitState, type ResolvedLimit, StoreUnavailable } from "sluice";
-import type { Stalls } from "sluice/store";
+import { StoreUnavailable } from "sluice";
+import type { Stalls } from "sluice/internal";
+import type { CircuitBreakerOptions, CircuitState, ResolvedLimit } from "sluice/store";
 import { breakerIsOpen, GuardedShard, type NowMs } from "./ask/guarded-shard.ts";
 import { type AskCounts, Lane, type ScriptTuning } from "./ask/lane.ts";
 import { nothingAsked, ofItsOwn } from "./ask/nothing-asked.ts";
@@ -16,7 +17,7 @@ export type RedisEvent =
   | { readonly kind: "connected"; readonly shard: string }
   | { readonly kind: "disconnected"; readonly shard: string; readonly error: Error }
   | { readonly kind: "moved"; readonly description: string }
-  /** A call failed: the connection was lost under it, or the server refused it. */
+  /** A call failed: the connection was lost during it, or the server refused it. */
   | { readonly kind: "failed"; readonly shard: string; readonly error: Error }
   | { readonly kind: "breaker"; readonly shard: string; readonly state: CircuitState; readonly why: string };
 
@@ -42,15 +43,15 @@ export interface ShardStatus {
   readonly name: string;
   readonly connected: boolean;
   readonly breaker: CircuitState;
-  /** How far its clock is ahead of this machine's, at most. Undefined while it was never asked. */
+  /** How far its clock is ahead of this machine's, at most. Undefined until it was asked. */
   readonly clockAheadMs: number | undefined;
-  /** How long the last exchange took, or for how long one has gone unanswered by now. Undefined before the first. */
+  /** How long the last exchange took, or how long one has gone unanswered. Undefined before the first. */
   readonly roundTripMs: number | undefined;
-  /** What calls to it have come to. They go on changing. */
+  /** Live counts of the calls to it. */
   readonly figures: Readonly<ShardFigures>;
 }
 
-/** So long after it was opened, checks wait for the first connection as far as their time allows. */
+/** How long after opening checks wait for the first connection, as far as their time allows. */
 const startingMs = 5000;
 
 /** A Redis deployment: its servers, and the lanes that its counters live in. */
@@ -62,7 +63,7 @@ export class Site {
   readonly #options: SiteOptions;
   #breaker: CircuitBreakerOptions;
   readonly #openedMs: number;
-  /** Nothing is known yet: no server was ever connected, and none was out of reach. */
+  /** Nothing is known yet: no server was ever connected, and none was unreachable. */
   #starting = true;
   #lastError: Error | undefined;
   #sending = 0;
@@ -85,7 +86,7 @@ export class Site {
         options.onEvent({ kind: "disconnected", shard, error });
       },
       onMoved: (description) => {
-        // A cluster tells of the first servers that it finds in the same way.
+        // A cluster reports the first servers that it finds in the same way.
         if (!this.#starting) options.counts.moves += 1;
         options.onEvent({ kind: "moved", description });
         this.#wake();
@@ -99,7 +100,7 @@ export class Site {
     return this.lanes.length === 1 ? this.lanes[0]! : this.lanes[laneNumber(findHome(resolved), this.lanes.length)]!;
   }
 
-  /** Whether there is a server for every counter, connected and asked. */
+  /** Whether every counter has a connected server that admits calls. */
   get ready(): boolean {
     return this.lanes.every(({ slot }) => {
       const shard = this.#topology.findShard(slot);
@@ -107,7 +108,7 @@ export class Site {
     });
   }
 
-  /** Why a connection was lost, or could not be made, the last time. */
+  /** Why a connection was last lost, or could not be made. */
   get lastError(): Error | undefined {
     return this.#lastError;
   }
@@ -121,13 +122,13 @@ export class Site {
     });
   }
 
-  /** Breakers of servers that are known and of those to come go by these options from now on. */
+  /** Applies breaker options to the servers that are known and to those to come. */
   useBreaker(options: CircuitBreakerOptions): void {
     this.#breaker = options;
     for (const guard of this.#everyGuard) guard.configure(options);
   }
 
-  /** Questions that wait for their turn, and calls on their way. */
+  /** Questions that wait for their turn, and calls in flight. */
   get queue(): { readonly waiting: number; readonly inFlight: number } {
     let waiting = 0;
     let inFlight = 0;
@@ -138,12 +139,15 @@ export class Site {
     return { waiting, inFlight };
   }
 
-  /** Asks every server for its time, and learns its clock and how quick it is. */
+  /** Asks every server for its time, and learns its clock and latency. */
   measure(): void {
     for (const shard of this.#topology.shards) this.#guard(shard).measure();
   }
 
-  /** One command that is not a question, under the same breaker, with a deadline. Like those it waits for the first connection. */
+  /**
+   * Sends one command that is not a question, under the same breaker, with a deadline. It waits for the first
+   * connection too.
+   */
   async send(slot: number, withinMs: number, ask: (shard: Shard) => Promise<unknown>): Promise<unknown> {
     const { nowMs } = this.#options;
     const untilMs = nowMs() + withinMs;
@@ -162,7 +166,7 @@ export class Site {
       guard.succeed(generation);
       return reply;
     } catch (error) {
-      // A server that refuses answers all the same.
+      // A server that refuses is still answering.
       if (!(error instanceof Error && /^[A-Z]{2,} /.test(error.message))) guard.fail(generation);
       throw new StoreUnavailable("storage_unavailable", undefined, { cause: error });
     } finally {
@@ -188,14 +192,14 @@ export class Site {
   }
 
   #wake(): void {
-    // The topology tells of its first servers while it is being made.
+    // The topology reports its first servers while it is being created.
     if (this.#closed || this.lanes === undefined) return;
     this.#dropGuards();
     if (this.ready) this.#starting = false;
     for (const { lane } of this.lanes) lane.wake();
   }
 
-  /** From then on every call carries a deadline by the server's own clock. */
+  /** Then every call carries a deadline by the server's own clock. */
   #greet(name: string): void {
     const shard = this.#topology?.shards.find((one) => one.name === name);
     if (shard === undefined) return;
@@ -204,7 +208,7 @@ export class Site {
     if (this.#options.tune === undefined) guard.measure();
   }
 
-  /** Servers that are not asked any more need no probes. */
+  /** Servers that are no longer asked need no probes. */
   #dropGuards(): void {
     const { shards } = this.#topology;
     for (const guard of this.#everyGuard) {
@@ -239,7 +243,7 @@ export class Site {
       shard: () => {
         const shard = this.#topology.findShard(slot);
         if (shard === undefined) return undefined;
-        // Asked with every check, and looking a guard up is not free.
+        // Called with every check, and looking a guard up is not free.
         if (guard?.shard !== shard || !guard.inUse) guard = this.#guard(shard);
         return guard;
       },
@@ -263,7 +267,7 @@ function moment(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 2));
 }
 
-/** A lane, and where it is. */
+/** A lane, and its place. */
 export interface PlacedLane {
   readonly lane: Lane;
   readonly names: KeyNames;

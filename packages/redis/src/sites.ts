@@ -1,10 +1,11 @@
-import { type CircuitBreakerOptions, type ResolvedLimit, StoreUnavailable } from "sluice";
+import { StoreUnavailable } from "sluice";
+import type { CircuitBreakerOptions, ResolvedLimit } from "sluice/store";
 import type { RedisServers } from "./connect/redis-servers.ts";
 import { type Cell, findCell } from "./place/cells.ts";
 import type { PlacedLane, ShardStatus, Site } from "./site.ts";
 import { type Part, splitByLane } from "./take-across.ts";
 
-/** Servers that were replaced finish what they were asked within this. */
+/** How long replaced servers have to finish their pending questions. */
 const drainMs = 30_000;
 
 export interface SitesOptions {
@@ -13,7 +14,7 @@ export interface SitesOptions {
   readonly openSite: (servers: RedisServers) => Site;
 }
 
-/** Where counters are: the site of all, and those of some. */
+/** The open sites: the main one, and those of cells. */
 interface OpenSites {
   readonly main: Site;
   readonly cells: readonly { readonly cell: Cell; readonly site: Site }[];
@@ -22,7 +23,7 @@ interface OpenSites {
 const noSites = { main: undefined, cells: [] };
 
 /**
- * Which servers are asked about which counter, and their coming and going:
+ * Which servers are asked about which counter, and their life cycle:
  *
  *     nothing open ──open──► main and cells ──replace──► another main; the old one drains ──close──► all closed
  */
@@ -47,12 +48,12 @@ export class Sites {
     return this.#closed && this.#opened === undefined;
   }
 
-  /** Whether there is a server for every counter, connected, and its breaker closed. False until something is opened. */
+  /** Whether every counter has a connected server with its breaker closed. False until something is opened. */
   get ready(): boolean {
     return !this.#closed && this.#opened !== undefined && this.all.every((site) => site.ready);
   }
 
-  /** Those that are open, the main one first. */
+  /** The open sites, the main one first. */
   get all(): readonly Site[] {
     return this.#opened === undefined ? [] : [this.#opened.main, ...this.#opened.cells.map(({ site }) => site)];
   }
@@ -81,8 +82,8 @@ export class Sites {
   }
 
   /**
-   * Goes over to another main site when that is connected, and lets the old one finish what it was asked. Rejects, and stays
-   * with the old one, if the new one cannot be reached.
+   * Switches to another main site once that is connected, and lets the old one finish its pending questions. Rejects,
+   * and stays with the old one, if the new one cannot be reached.
    */
   async replace(servers: RedisServers, withinMs: number): Promise<void> {
     const next = this.#options.openSite(servers);

@@ -1,6 +1,6 @@
 import { createFaultyProxy, startCluster, startServer, type TestServer } from "@sluice/test-servers";
-import type { ResolvedLimit } from "sluice";
-import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
+import type { ResolvedLimit } from "sluice/store";
+import { compileTestLimit, resolvedLimit, testWindow } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createLaneTags, findHome, laneNumber } from "./place/lanes.ts";
 import { RedisCounters } from "./redis-counters.ts";
@@ -8,9 +8,9 @@ import { RedisCounters } from "./redis-counters.ts";
 /** A request whose counters live in two places: by tenant in a cell, by ip with all others. */
 
 const hourMs = 3_600_000;
-const tenant = compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, hourMs)], by: ["tenant"], policy: "t" });
-const ip = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1, hourMs)], by: ["ip"], policy: "i" });
-const shadow = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1000, hourMs)], by: ["ip"], policy: "s" });
+const tenant = compileTestLimit({ algorithm: "gcra", windows: [testWindow(10, hourMs)], by: ["tenant"], policy: "t" });
+const ip = compileTestLimit({ algorithm: "gcra", windows: [testWindow(1, hourMs)], by: ["ip"], policy: "i" });
+const shadow = compileTestLimit({ algorithm: "gcra", windows: [testWindow(1000, hourMs)], by: ["ip"], policy: "s" });
 const asked = [resolvedLimit(tenant, "acme"), resolvedLimit(ip, "1.1.1.1")];
 
 let main: TestServer;
@@ -58,20 +58,20 @@ describe("a request across places", () => {
     const [mark] = (await cell.command("KEYS", "*!*")) as string[];
     expect(Number(await cell.command("PTTL", mark!))).toBeLessThanOrEqual(2 * (2000 + 5000));
     // Those of receipts, by which windows of other kinds are held.
-    const counted = compileTestLimit({ algorithm: "fixed_window", windows: [windowOf(9, hourMs)], by: ["tenant"] });
+    const counted = compileTestLimit({ algorithm: "fixed_window", windows: [testWindow(9, hourMs)], by: ["tenant"] });
     await store.take([resolvedLimit(counted, "acme"), resolvedLimit(ip, "2.2.2.2")]);
     const keys = (await cell.command("KEYS", "s:r:*")) as string[];
     expect(keys).toHaveLength(1);
     for (const key of keys) expect(Number(await cell.command("PTTL", key))).toBeLessThan(10_000);
   });
 
-  it("holds nothing that is never given back, also beside policies in shadow mode", async () => {
+  it("holds nothing that is never given back, even next to policies in shadow mode", async () => {
     const store = await open();
     await store.take([...asked, resolvedLimit(shadow, "1.1.1.1", 1, 1)]);
     expect([await cell.command("KEYS", "*!*"), await main.command("KEYS", "*!*")]).toEqual([[expect.any(String)], []]);
   });
 
-  it("gives back what it took itself, with many under way at once and others between them", async () => {
+  it("gives back what it took itself, with many in flight at once and others between them", async () => {
     const tenants = ["acme", "bolt", "core"] as const;
     const cells = [{ name: "own", servers: cell.url, values: { tenant: tenants } }];
     const store = new RedisCounters({ servers: main.url, cells, deadlineMs: 5000, maxBatch: 127 });
@@ -79,35 +79,43 @@ describe("a request across places", () => {
     await store.connected();
     const large = compileTestLimit({
       algorithm: "gcra",
-      windows: [windowOf(1000, hourMs), windowOf(500, hourMs / 2)],
+      windows: [testWindow(1000, hourMs), testWindow(500, hourMs / 2)],
       by: ["tenant"],
       policy: "large",
     });
-    const byIp = compileTestLimit({ algorithm: "gcra", windows: [windowOf(50, hourMs)], by: ["ip"], policy: "by-ip" });
+    const byIp = compileTestLimit({
+      algorithm: "gcra",
+      windows: [testWindow(50, hourMs)],
+      by: ["ip"],
+      policy: "by-ip",
+    });
     const numbers = Array.from({ length: 18 }, (_, i) => i);
-    const costOf = (i: number): number => 1 + (i % 5);
+    const chooseCost = (i: number): number => 1 + (i % 5);
     const isDenied = (i: number): boolean => i % 4 !== 0;
     for (const i of numbers) if (isDenied(i)) await store.take([resolvedLimit(byIp, `ip${i}`, 50)]);
     const admitted = new Map<string, number>();
     // One more tenant in each round, so that marks begin at different times.
     for (const round of [1, 2, 3]) {
-      const tenantOf = (i: number): string => tenants[i % round]!;
+      const chooseTenant = (i: number): string => tenants[i % round]!;
       // Parts that denied last are asked first, so another store asks each time.
       const fresh = new RedisCounters({ servers: main.url, cells, deadlineMs: 5000, maxBatch: 127 });
       stores.push(fresh);
       await fresh.connected();
       const answers = await Promise.all(
         numbers.flatMap((i) => [
-          fresh.take([resolvedLimit(large, tenantOf(i), costOf(i)), resolvedLimit(byIp, `ip${i}`, costOf(i))]),
-          fresh.take([resolvedLimit(large, tenantOf(i), 1)]),
+          fresh.take([
+            resolvedLimit(large, chooseTenant(i), chooseCost(i)),
+            resolvedLimit(byIp, `ip${i}`, chooseCost(i)),
+          ]),
+          fresh.take([resolvedLimit(large, chooseTenant(i), 1)]),
         ]),
       );
       expect(answers.map(({ taken }) => taken)).toEqual(numbers.flatMap((i) => [!isDenied(i), true]));
       // They travelled together.
       expect(fresh.stats.calls).toBeLessThan(10);
       for (const i of numbers) {
-        const charged = 1 + (isDenied(i) ? 0 : costOf(i));
-        admitted.set(tenantOf(i), (admitted.get(tenantOf(i)) ?? 0) + charged);
+        const charged = 1 + (isDenied(i) ? 0 : chooseCost(i));
+        admitted.set(chooseTenant(i), (admitted.get(chooseTenant(i)) ?? 0) + charged);
       }
       for (const [one, total] of admitted) {
         const { outcomes } = await store.peek([resolvedLimit(large, one)]);
@@ -116,7 +124,7 @@ describe("a request across places", () => {
     }
   });
 
-  it("gives nothing back where the connection was lost that took it: who answers now may never have heard of it", async () => {
+  it("gives nothing back if the connection that took it was lost: the server that answers now may not know of it", async () => {
     let connections = 0;
     const store = new RedisCounters({
       servers: main.url,
@@ -168,7 +176,7 @@ describe("a request across places", () => {
     }
   });
 
-  it("stays denied where the rest cannot be asked any more", async () => {
+  it("stays denied if the rest can no longer be asked", async () => {
     const gone = await startServer({ flavor: "valkey" });
     const store = await open(gone.url, 300);
     await store.take([resolvedLimit(ip, "1.1.1.1")]);
@@ -189,7 +197,7 @@ describe("a request across places", () => {
   it("gives back what was taken when another part fails", async () => {
     const store = await open(cell.url, 300);
     await store.take([resolvedLimit(tenant, "acme", 10)]);
-    // Denied once by tenant, so that it is asked first from now on; then by ip, which fails.
+    // Denied once by tenant, so that it is asked first; then by ip, which fails.
     await store.take(asked);
     await cell.command("FLUSHALL");
     main.pause();
@@ -203,7 +211,7 @@ describe("a request across places", () => {
     await expect.poll(left, { timeout: 30_000 }).toBe(10);
   });
 
-  it("is answered by its deadline, also where nothing can be given back in time", async () => {
+  it("is answered by its deadline, even if nothing can be given back in time", async () => {
     const store = await open(cell.url, 200);
     await store.take(asked.map((one) => ({ ...one, cost: 1 })));
     cell.pause();
@@ -221,7 +229,7 @@ describe("a request across places", () => {
     }
   });
 
-  it("keeps ids apart from other ids, from those of its parts, and where two places share a server", async () => {
+  it("separates ids from other ids, from those of its parts, and if two places share a server", async () => {
     for (const own of [cell.url, main.url]) {
       await Promise.all([main.command("FLUSHALL"), cell.command("FLUSHALL")]);
       const store = await open(own);
@@ -245,11 +253,11 @@ describe("a request across places", () => {
   });
 });
 
-it("in a cluster, gives back what it holds also where its slot is on the move, once its keys are in one place", async () => {
+it("in a cluster, gives back what it holds even while its slot is moving, once its keys are in one place", async () => {
   const cluster = await startCluster({ flavor: "valkey", nodeTimeoutMs: 10_000 });
   const lanes = 8;
   const tags = createLaneTags(lanes);
-  const slotOf = (one: ResolvedLimit): number => tags[laneNumber(findHome(one), lanes)]!.slot;
+  const findSlot = (one: ResolvedLimit): number => tags[laneNumber(findHome(one), lanes)]!.slot;
   const servers = `redis+cluster://${cluster.nodes.map(({ host, port }) => `${host}:${port}`).join(",")}`;
   const [store, other] = [0, 1].map(() => new RedisCounters({ servers, deadlineMs: 20_000, lanes })) as [
     RedisCounters,
@@ -259,11 +267,11 @@ it("in a cluster, gives back what it holds also where its slot is on the move, o
   try {
     await Promise.all([store.connected(), other.connected()]);
     const byTenant = resolvedLimit(tenant, "acme");
-    const slot = slotOf(byTenant);
+    const slot = findSlot(byTenant);
     const from = await cluster.ownerOf(slot);
     // One whose counter is on another node, which then lets it wait.
     const candidates = Array.from({ length: 50 }, (_, i) => resolvedLimit(ip, `10.0.0.${i}`));
-    const owners = await Promise.all(candidates.map((one) => cluster.ownerOf(slotOf(one))));
+    const owners = await Promise.all(candidates.map((one) => cluster.ownerOf(findSlot(one))));
     const index = owners.findIndex((owner) => owner !== from);
     const [byIp, away] = [candidates[index]!, owners[index]!];
     const to = cluster.nodes.find((node) => node !== from && node !== away)!;
@@ -291,7 +299,7 @@ it("in a cluster, gives back what it holds also where its slot is on the move, o
   }
 }, 60_000);
 
-it("a receipt of more parts than there are places is void, and asks nobody", async () => {
+it("a receipt of more parts than there are places is void, and asks no server", async () => {
   const store = await open();
   const before = store.stats.loads;
   expect(await store.give(Array.from({ length: 5000 }, (_, i) => `r0.0.x${i}`).join("+"))).toBe(false);
@@ -302,7 +310,7 @@ it("as many as a call can hold travel in one, and each is answered for itself", 
   const store = new RedisCounters({ servers: main.url, maxBatch: 127, maxInFlight: 1, deadlineMs: 5000 });
   stores.push(store);
   await store.connected();
-  const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(2, hourMs)], policy: "many" });
+  const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(2, hourMs)], policy: "many" });
   const answers = await Promise.all(
     Array.from({ length: 1500 }, (_, i) => store.take([resolvedLimit(limit, `u${i % 500}`)])),
   );

@@ -1,13 +1,13 @@
-import type { LimitOutcome, LimitRecord, ResolvedLimit, TakeAnswer } from "sluice";
+import type { LimitOutcome, LimitRecord, ResolvedLimit, TakeAnswer } from "sluice/store";
 import { unused } from "./ask/decode-reply.ts";
 import type { Answer } from "./ask/question.ts";
 import type { PlacedLane } from "./site.ts";
 
-/** The limits of one group of a request that live in one lane, and where they stand in the request. */
+/** The limits of one group of a request that live in one lane, and their places in the request. */
 export interface Part {
   readonly lane: PlacedLane;
   readonly group: number;
-  /** With group 0: in a call of its own, the group is what is enforced. */
+  /** With group 0: in a separate call, the group is the enforced one. */
   readonly limits: readonly ResolvedLimit[];
   readonly indexes: readonly number[];
 }
@@ -19,7 +19,7 @@ export interface PartAsker {
   peek(part: Part): Promise<Answer>;
   /** How a part stood before it was taken. */
   before(part: Part, answer: Answer): readonly LimitOutcome[];
-  /** What is recorded of a part, with its windows as they stood before it was taken. */
+  /** The record of a part, with its windows as they stood before it was taken. */
   recordsBefore(part: Part, answer: Answer): Answer["records"];
   /** Gives back what a part took. Never rejects: what cannot be given back stays charged. */
   give(part: Part, answer: Answer): Promise<void>;
@@ -64,14 +64,14 @@ export function splitByLane(
 
 export interface AcrossAnswer {
   readonly answer: TakeAnswer;
-  /** What was taken, part by part. */
+  /** The answers of taken parts. */
   readonly held: ReadonlyMap<Part, Answer>;
 }
 
 /**
  * A request whose counters live in several slots, all or nothing as its caller sees it: parts are taken one after the
- * other, and what was taken is given back when a later one denies or fails. While it is under way others may find a part
- * charged that is given back a moment later, and a crash may leave it charged. Neither ever admits more.
+ * other, and given back if a later one denies or fails. Meanwhile others may find a part charged that is given back a
+ * moment later, and a crash may leave it charged. Neither ever admits more.
  */
 export async function takeAcross(
   parts: readonly Part[],
@@ -104,7 +104,10 @@ export async function takeAcross(
     note(part, answer, answer.outcomes);
   };
 
-  /** A denial stays one where the rest cannot be asked: of that it says only that nothing is known against it. */
+  /**
+   * A denial remains one if the rest cannot be asked: its other outcomes then only say that nothing is known against
+   * them.
+   */
   const peekIfPossible = async (part: Part, denial: Answer): Promise<void> => {
     await peek(part).catch(() => noteOutcomes(part, unused(part.limits, denial.atMs)));
   };
@@ -150,7 +153,7 @@ export async function takeAcross(
   const taken = await takeGroup(enforced);
   for (const number of shadowGroups) {
     const group = parts.filter((part) => part.group === number);
-    // Under a denial of what is enforced, shadow groups are only looked at. One that cannot be asked changes nothing.
+    // Under an enforced denial, shadow groups are only peeked at. One that cannot be asked changes nothing.
     const asked = taken ? takeGroup(group) : Promise.all(group.map(peek));
     await asked.catch(() => {
       for (const part of group) noteOutcomes(part, unused(part.limits, atMs));

@@ -1,14 +1,15 @@
-import type { CheckRequest, Decision, TogetherOptions } from "sluice";
+import type { CheckRequest, Decision } from "sluice";
+import type { TogetherOptions } from "sluice/internal";
 
-/** Decides and counts. Answers at once where counters are in this process: no turn of the event loop is spent. */
+/** Decides and counts. Synchronous if counters are in this process: no turn of the event loop is spent. */
 export interface Decide {
-  /** Throws (or rejects with) `overloaded` where more would pile up, and what `Limiter.check` throws. */
+  /** Throws (or rejects with) `overloaded` if more would pile up, and whatever `Limiter.check` throws. */
   one(request: CheckRequest): Decision | Promise<Decision>;
   /** All of them or none, as `Limiter.checkTogether`. */
   together(
     requests: readonly CheckRequest[],
     options?: TogetherOptions,
   ): readonly Decision[] | Promise<readonly Decision[]>;
-  /** Checks that wait for counters now. */
+  /** Checks waiting for counters now. */
   readonly pending: number;
 }

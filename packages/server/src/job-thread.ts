@@ -1,7 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { type ErrorCode, type Problem, SluiceError } from "sluice";
 
-/** What a job in another thread comes to. Errors lose their class between threads, so they travel as plain data. */
+/** The result of a job in another thread. Errors lose their class between threads, so they travel as plain data. */
 export type JobAnswer<Result> =
   | { readonly kind: "done"; readonly result: Result }
   | {
@@ -12,17 +12,17 @@ export type JobAnswer<Result> =
     };
 
 export interface ThreadOptions {
-  /** The module, as it is called when compiled: `new URL("a-worker.js", import.meta.url)`. */
+  /** The module by its compiled name: `new URL("a-worker.js", import.meta.url)`. */
   readonly module: URL;
-  /** What the thread is given from the start. */
+  /** The thread's initial data. */
   readonly input?: unknown;
-  /** Beyond this the thread ends with `ERR_WORKER_OUT_OF_MEMORY`. Absent: as Node has it. */
+  /** Beyond this the thread ends with `ERR_WORKER_OUT_OF_MEMORY`. Absent: Node's default. */
   readonly maxMemoryMb?: number;
 }
 
 /** Starts a thread that does not keep the process alive. */
 export function startThread({ module, input, maxMemoryMb }: ThreadOptions): Worker {
-  // From source the thread's module is TypeScript as well, and finds the other packages' sources.
+  // From source, the thread's module is TypeScript as well, and finds the other packages' sources.
   const fromSource = import.meta.url.endsWith(".ts");
   const worker = new Worker(fromSource ? new URL(module.href.replace(/\.js$/, ".ts")) : module, {
     workerData: input,
@@ -33,7 +33,7 @@ export function startThread({ module, input, maxMemoryMb }: ThreadOptions): Work
   return worker;
 }
 
-/** In the thread: the answer to send. What is wrong with the input is an answer; any other error ends the thread. */
+/** In the thread: the answer to send. A problem with the input is an answer; any other error ends the thread. */
 export function answerJob<Result>(work: () => Result): JobAnswer<Result> {
   try {
     return { kind: "done", result: work() };
@@ -43,7 +43,7 @@ export function answerJob<Result>(work: () => Result): JobAnswer<Result> {
   }
 }
 
-/** Outside: what the job came to. Throws a `SluiceError` where it was refused. */
+/** Outside: the job's result. Throws a `SluiceError` if it was refused. */
 export function jobResult<Result>(answer: JobAnswer<Result>): Result {
   if (answer.kind === "done") return answer.result;
   throw new SluiceError(answer.code, answer.message, answer.problems);

@@ -1,4 +1,4 @@
-/** What a server speaks. Each has ports, metrics and traces under this name. */
+/** The protocols that a server speaks. Each has ports, metrics and traces under this name. */
 export const protocols = ["http", "grpc", "resp", "admin"] as const;
 export type Protocol = (typeof protocols)[number];
 

@@ -28,7 +28,7 @@ const row: Row<Parcel, typeof parcelTable> = {
 };
 
 describe("a described table", () => {
-  it("writes flags as 0 and 1, lists as JSON, absence as null, and what follows from the fields", () => {
+  it("writes flags as 0 and 1, lists as JSON, absence as null, and derived columns", () => {
     expect(parcels.rowFromRecord(parcel)).toEqual(row);
     const sparse = { ...parcel, sentMs: undefined, fragile: false, contents: [] };
     expect(parcels.rowFromRecord(sparse)).toEqual({ ...row, sent_ms: null, fragile: 0, contents: "[]" });
@@ -42,13 +42,13 @@ describe("a described table", () => {
     expect(parcels.recordFromRow({ ...row, added_by_a_later_version: 1 } as typeof row)).toStrictEqual(parcel);
   });
 
-  it("refuses what cannot be stored, by its field", () => {
+  it("names the field of a value that cannot be stored", () => {
     expect(() => parcels.rowFromRecord({ ...parcel, sentMs: 1.5 })).toThrow(UnstorableValue);
     expect(() => parcels.rowFromRecord({ ...parcel, id: "x".repeat(257) })).toThrow(/^id has more than 256 bytes/);
   });
 });
 
-it("does not compile where description and record disagree", () => {
+it("does not compile if description and record disagree", () => {
   const { id: _id, ...withoutId } = parcelTable.fields;
   const missing = { ...parcelTable, fields: withoutId };
   // @ts-expect-error a field of the record has no column

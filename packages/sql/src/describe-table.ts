@@ -35,7 +35,7 @@ type Stored<Value> = Value extends undefined
       ? Value
       : string;
 
-/** What a query for records returns. */
+/** The result of a query for records. */
 export type ReadRow<Entity, Description extends TableDescription<Entity>> = {
   readonly [Field in keyof Entity as ColumnName<Description["fields"][Field]>]: Stored<Entity[Field]>;
 };
@@ -56,11 +56,11 @@ export interface Consistent<Entity, Description extends TableDescription<Entity>
   readonly fields: { readonly [Field in keyof Description["fields"]]: Field extends keyof Entity ? unknown : never };
 }
 
-/** A described table: what queries need to read and write records. */
+/** A described table: everything that queries need to read and write records. */
 export interface Table<Entity, Description extends TableDescription<Entity> & Consistent<Entity, Description>> {
   readonly name: Description["name"];
   readonly key: readonly Description["key"][number][];
-  /** What is read, by name: a later schema may have more columns, which this program does not know. */
+  /** The columns that are read, by name: a later schema may have more, which this program does not know. */
   readonly columns: readonly (keyof ReadRow<Entity, Description>)[];
   recordFromRow(this: void, row: ReadRow<Entity, Description>): Entity;
   /** Throws `UnstorableValue`. */

@@ -1,7 +1,7 @@
 /** The store is unavailable. The request itself was fine. */
 export class PolicyStoreUnavailable extends Error {
   override readonly name = "PolicyStoreUnavailable";
-  /** Whether the change may have been made all the same, because only the answer was lost. */
+  /** Whether the change may have been made anyway, because only the answer was lost. */
   readonly maybeDone: boolean;
 
   constructor(message: string, { maybeDone = false }: { readonly maybeDone?: boolean } = {}) {

@@ -36,7 +36,7 @@ async function open(url: string, known: readonly Migration[] = migrations): Prom
   return store;
 }
 
-/** As a later version of Sluice might add it. */
+/** A migration that a later version of Sluice might add. */
 const later: Migration = {
   version: migrations.length + 1,
   statements: (text) => [
@@ -53,7 +53,7 @@ describe("the list of migrations", () => {
     expect(migrations.map(({ version }) => version)).toEqual(migrations.map((_, index) => index + 1));
   });
 
-  it("only adds, and says nothing that one of the databases does not know", () => {
+  it("only adds, in SQL that every database understands", () => {
     const statements = migrations.flatMap((each) => each.statements("text"));
     for (const statement of statements) {
       expect(statement).toMatch(/^(create (table|unique index|index)|alter table \w+ add column|insert into)/);
@@ -91,7 +91,7 @@ describe.each([
     }
   });
 
-  it("is upgraded while a node of the version before reads and writes, which goes on", async () => {
+  it("is upgraded while a node of the previous version keeps reading and writing", async () => {
     const url = await createUrl();
     const older = await open(url);
     let stop = false;
@@ -119,12 +119,12 @@ describe.each([
     expect(await newer.read((view) => view.policy("login"))).toEqual(sample.policy({ version: changes }));
     expect((await newer.readPulse()).generation).toBe(changes);
     expect(await newer.read((view) => view.audit())).toHaveLength(changes);
-    // What it does not know it leaves alone, also in rows that it replaces.
+    // It leaves unknown columns alone, even in rows that it replaces.
     await newer.change((change) => change.putPolicy(sample.policy({ id: "other" })));
     expect((await older.read((view) => view.policies())).map(({ id }) => id)).toEqual(["login", "other"]);
   });
 
-  it("is refused where it is newer than the program, with both versions and what to do, and stays as it is", async () => {
+  it("is refused and left as it is if it is newer than the program, with both versions and what to do", async () => {
     const url = await createUrl();
     await open(url, [...migrations, later]);
     const refusal = await open(url).catch((error: unknown) => error);
@@ -137,7 +137,7 @@ describe.each([
     await open(url, [...migrations, later]);
   });
 
-  it("stays as it was where a migration fails", async () => {
+  it("stays as it was if a migration fails", async () => {
     const url = await createUrl();
     await open(url);
     const broken: Migration = {
@@ -150,7 +150,7 @@ describe.each([
   });
 });
 
-it("needs no right to create anything in PostgreSQL once the schema is there", async () => {
+it("needs no right to create anything in PostgreSQL once the schema exists", async () => {
   const url = await server.createDatabase();
   await open(url);
   await server.psql(
@@ -163,7 +163,7 @@ it("needs no right to create anything in PostgreSQL once the schema is there", a
   expect(await guest.read((view) => view.policies())).toHaveLength(1);
 });
 
-describe("a migration whose statements stand alone", () => {
+describe("a migration whose statements run outside of a transaction", () => {
   it.each([
     [
       "nothing but an empty table of versions",
@@ -175,7 +175,7 @@ describe("a migration whose statements stand alone", () => {
        insert into sluice_schema values (1, 0);
        ${migrations[0]?.statements("text").slice(0, 4).join(";")}`,
     ],
-  ])("goes on where a node ended that had made %s", async (_what, made) => {
+  ])("continues if a node stopped after creating %s", async (_what, made) => {
     const url = await poseAsCockroach(server);
     // One statement at a time, as the node had made them.
     for (const statement of made.split(";")) await server.psql(statement, url);
@@ -184,7 +184,7 @@ describe("a migration whose statements stand alone", () => {
     expect(await server.psql("select version from sluice_schema", url)).toBe(String(later.version));
   });
 
-  it("waits for another that is just making the same", async () => {
+  it("waits for another node that is creating the same object", async () => {
     const url = await poseAsCockroach(server);
     const refusal = "raise exception 'index in the middle of being added, try again later' using errcode = '55000'";
     await server.psql(
@@ -200,7 +200,7 @@ describe("a migration whose statements stand alone", () => {
     expect(Number(await server.psql("select last_value from attempts", url))).toBeGreaterThan(10);
   });
 
-  it("changes nothing when all of it is done again", async () => {
+  it("changes nothing when it is run again", async () => {
     const url = await poseAsCockroach(server);
     await open(url, [...migrations, later]);
     const dump =

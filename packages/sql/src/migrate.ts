@@ -22,7 +22,7 @@ export async function migrate(database: Database, migrations: readonly Migration
     if (!database.migratesWhole) await applyOneByOne(database, next);
     else
       await transact(database, "migrate", async (session) => {
-        // The node before may have done it.
+        // Another node may have done it first.
         if (refuseNewer(await lockVersion(session)) === version) await apply(session, next);
       });
   }

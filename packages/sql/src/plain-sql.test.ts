@@ -14,9 +14,9 @@ import { poseAsCockroach } from "./testing/pose-as-cockroach.ts";
 
 const patience = { timeout: 30_000, interval: 50 };
 let server: TestPostgres;
-/** All that was sent to PostgreSQL, and to a server that says it is CockroachDB. */
+/** All statements that were sent to PostgreSQL, and to a server that says it is CockroachDB. */
 let sent: Readonly<Record<"postgres" | "cockroach", readonly string[]>>;
-/** By name, of all tables: whether one may be NULL. */
+/** The columns of all tables by name, and whether they may be NULL. */
 let columns: ReadonlyMap<string, boolean>;
 
 beforeAll(async () => {
@@ -30,7 +30,7 @@ beforeAll(async () => {
 
 afterAll(() => server.close());
 
-/** What migrations of later versions may be made of. */
+/** Statements that later migrations may consist of. */
 const later: Migration = {
   version: migrations.length + 1,
   statements: (text) => [
@@ -39,7 +39,9 @@ const later: Migration = {
   ],
 };
 
-/** Keeps the whole contract, migrates from every version, alone and several at once, and listens. Resolves with all URLs. */
+/**
+ * Runs the whole contract, migrates from every version, alone and several at once, and listens. Resolves with all URLs.
+ */
 async function useStore(createUrl: () => Promise<string>): Promise<readonly string[]> {
   const [urls, opened]: [string[], PolicyStore[]] = [[], []];
   const open = async (url: string, known: readonly Migration[] = migrations): Promise<PolicyStore> => {
@@ -67,7 +69,7 @@ async function useStore(createUrl: () => Promise<string>): Promise<readonly stri
   return urls;
 }
 
-/** Until it has asked whether the server is there. */
+/** Waits until it has checked whether the server is up. */
 async function listenOnce(url: string): Promise<void> {
   const listener = openPostgresListener({ url, channel: generationChannel, probeEveryMs: 1, onMessage() {} });
   const probing = "select count(*) from pg_stat_activity where query = 'select 1'";
@@ -81,7 +83,7 @@ async function readColumns(url: string): Promise<ReadonlyMap<string, boolean>> {
   return new Map(lines.split("\n").map((line) => [line.split("|")[0]!, line.endsWith("|t")]));
 }
 
-/** By what the server itself wrote down, of those who are not psql. */
+/** Reads the server's own log, without psql's statements. */
 async function readSent(urls: readonly string[]): Promise<readonly string[]> {
   const databases = new Set(urls.map((url) => new URL(url).pathname.slice(1)));
   const statements = new Set<string>();
@@ -94,7 +96,7 @@ async function readSent(urls: readonly string[]): Promise<readonly string[]> {
   return [...statements];
 }
 
-/** Whole lines. What was sent before this is in it: the server writes in order, and a moment later. */
+/** Whole lines. The server writes in order, with a delay, so everything sent earlier precedes this statement. */
 async function readLog(): Promise<string> {
   const mark = "select 'this is the end'";
   await server.psql(mark);
@@ -107,7 +109,7 @@ async function readLog(): Promise<string> {
   return log.slice(0, log.lastIndexOf("\n"));
 }
 
-/** A statement with its names, parameters and numbers as such: `select name from name where name = $`. */
+/** A statement with its names, parameters and numbers replaced: `select name from name where name = $`. */
 function reduce(statement: string): string {
   const tokens = statement.match(/"[^"]*"|\$\d+|\d+|\w+|<>|<=|>=|\S/g) ?? [];
   return tokens
@@ -122,7 +124,7 @@ function reduce(statement: string): string {
     .join(" ");
 }
 
-/** What takes the same as a form, over reduced statements. */
+/** A pattern that accepts the same reduced statements as a form. */
 function patternFromForm(form: string): string {
   const tokens = form.split(/ (?![^<]*>)/).map((token, index) => {
     const [, opening = "", core = "", closing = ""] = /^(\[*)(.*?)(\]*)$/.exec(token) ?? [];
@@ -163,14 +165,14 @@ function judge(statement: string): string | undefined {
   if (statementForms.some(({ form }) => takes(form, reduced))) return undefined;
   return (
     `${statement}\n  is of the form\n${reduced}\n  which testing/plain-sql-forms.ts does not list. Look it up in CockroachDB's grammar ` +
-    "(docs/generated/sql/bnf in its repository) and documentation, also for what it does in another way than PostgreSQL: " +
-    "types of parameters, order of NULL, transactions. Where it is accepted and does the same, add the form with its rule and page; " +
-    "where not, say it in another way."
+    "(docs/generated/sql/bnf in its repository) and documentation, also for differences from PostgreSQL: " +
+    "types of parameters, order of NULL, transactions. If it is accepted and does the same, add the form with its rule and page; " +
+    "if not, write the statement differently."
   );
 }
 
-describe("what the policy store sends", () => {
-  it("was recorded, in every way that it is used", () => {
+describe("SQL that the policy store sends", () => {
+  it("was recorded, for every use of the store", () => {
     expect(sent.postgres.length).toBeGreaterThan(100);
     expect(sent.cockroach.length).toBeGreaterThan(100);
     expect(sent.postgres).toContain(`listen "${generationChannel}"`);
@@ -180,11 +182,11 @@ describe("what the policy store sends", () => {
   it.each([
     ["PostgreSQL", "postgres"],
     ["a server that says it is CockroachDB", "cockroach"],
-  ] as const)("to %s has no form that is not listed, with what of CockroachDB accepts it", (_where, kind) => {
+  ] as const)("to %s has only forms that are listed with the CockroachDB rule that accepts them", (_where, kind) => {
     expect(sent[kind].map(judge).filter((problem) => problem !== undefined)).toEqual([]);
   });
 
-  it("to a server that says it is CockroachDB has none that is for PostgreSQL alone", () => {
+  it("to a server that says it is CockroachDB has no form that is for PostgreSQL alone", () => {
     const foreign = [...statementForms, ...partForms].filter(({ not }) => not?.startsWith("sent to no") === true);
     expect(foreign).toHaveLength(2);
     for (const statement of sent.cockroach)
@@ -198,7 +200,7 @@ describe("what the policy store sends", () => {
     expect(partForms.filter(({ form }) => !reduced.some((each) => holds(form, each)))).toEqual([]);
   });
 
-  it("orders by columns that are never NULL, which sorts last in PostgreSQL and first elsewhere", () => {
+  it("orders by columns that are never NULL, which sorts last in PostgreSQL and first in the others", () => {
     const ordered = sent.postgres.flatMap(
       (each) => / order by (.*?)(?: limit|$)/.exec(each)?.[1]?.match(/\w+(?=")/g) ?? [],
     );
@@ -232,7 +234,7 @@ describe("a form that is not listed", () => {
     "savepoint s",
     "set statement_timeout = 1000",
     "begin",
-  ])("is told, with what to look up: %s", (statement) => {
+  ])("is reported, with where to look it up: %s", (statement) => {
     expect(judge(statement)).toContain("plain-sql-forms.ts does not list");
   });
 });

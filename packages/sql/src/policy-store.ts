@@ -9,6 +9,10 @@ import type {
   SubjectRecord,
   TallyRecord,
   TokenRecord,
+  UsageDenialsRow,
+  UsageFlush,
+  UsageRow,
+  UsageStep,
   VersionRecord,
 } from "./records.ts";
 
@@ -25,16 +29,16 @@ export interface PolicyStore {
   /** One view, of one moment. Inside of `work`, use the view that it is given, and not the store. */
   read<T>(work: (view: StoreView) => Promise<T>): Promise<T>;
   /**
-   * One change of what nodes decide by, or of who may do what. Changes of all nodes happen one after another, each whole or not at
-   * all. A change that conflicts with another is retried, so `work` must do nothing but use `change`. With `dryRun` everything is
-   * done, and undone. An error that `work` throws also undoes it, and is thrown.
+   * One change of what nodes decide by, or of permissions. Changes of all nodes happen one after another, each whole or
+   * not at all. A change that conflicts with another is retried, so `work` must do nothing but use `change`. With
+   * `dryRun` everything is done, and undone. An error that `work` throws also undoes it, and is thrown.
    */
   change<T>(work: (change: StoreChange) => Promise<T>, options?: { readonly dryRun?: boolean | undefined }): Promise<T>;
   /** Writes what no node decides by, without waiting for changes: nodes, tallies, audit, uses of tokens. Whole or not at all. */
   note<T>(work: (note: StoreNote) => Promise<T>): Promise<T>;
   /**
-   * Whether this node is the leader, which does what only one node should, for the next `forMs`. A leader stays the leader while it
-   * asks in time, and is replaced if it stops asking. A leader that asks for 0 ms resigns.
+   * Whether this node is the leader, which does the jobs that only one node should do, for the next `forMs`. A leader
+   * stays the leader while it asks in time, and is replaced if it stops asking. A leader that asks for 0 ms resigns.
    */
   lead(node: string, forMs: number): Promise<boolean>;
   close(): Promise<void>;
@@ -63,7 +67,7 @@ export interface Pulse {
   readonly killSwitch: KillSwitchRecord | undefined;
 }
 
-/** A part of a long list: what follows `after`, the last record of the page before. */
+/** A page of a long list: the records after `after`, the last record of the previous page. */
 export interface Page {
   readonly after?: string | undefined;
   /** Absent: all. */
@@ -105,6 +109,26 @@ export interface StoreView {
   /** Newest first. `target` alone or with `kind`; starting at `sinceMs`, and before `untilMs`. */
   audit(query?: AuditQuery): Promise<readonly AuditRecord[]>;
   nodes(): Promise<readonly NodeRecord[]>;
+  /** By time, then by the fields of `by`. Periods without decisions are left out. */
+  usage(query: UsageQuery): Promise<readonly UsageRow[]>;
+  usageDenials(query: UsageQuery): Promise<readonly UsageDenialsRow[]>;
+}
+
+export interface UsageQuery {
+  readonly step: UsageStep;
+  /** Periods that begin at `fromMs` or later, and before `toMs`. */
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly policy?: string | undefined;
+  readonly limit?: string | undefined;
+  /** Usage of subjects of this dimension, and of one subject. Absent: the totals. */
+  readonly dimension?: string | undefined;
+  readonly subject?: string | undefined;
+  /** What to keep apart. Everything else is added up. */
+  readonly by: readonly ("policy" | "limit" | "subject")[];
+  /** Rows after this one: its period, and its fields of `by` in order. */
+  readonly after?: readonly [startMs: number, ...fields: string[]] | undefined;
+  readonly atMost: number;
 }
 
 export interface AuditQuery extends Page {
@@ -132,6 +156,14 @@ export interface StoreNote extends StoreView {
   /** Sets what a node counted in a minute. Writing it again does not add. */
   putTallies(records: readonly TallyRecord[]): Promise<void>;
   deleteTalliesBefore(beforeMinute: number): Promise<number>;
+  /** Returns false, and adds nothing, if this flush was added before. */
+  addUsage(flush: UsageFlush): Promise<boolean>;
+  /** Adds up the minutes of one hour that changed, and the hours of its day. Returns whether there was one. */
+  rollUpUsage(): Promise<boolean>;
+  /** Deletes the oldest period of a step, if it began before. Returns whether there was one. */
+  deleteOldestUsage(step: UsageStep, beforeMs: number): Promise<boolean>;
+  /** Deletes series that were not used since, and what was remembered of flushes. */
+  deleteUnusedUsageSeries(beforeMs: number): Promise<number>;
   /** Never sets an earlier time. */
   touchToken(id: string, usedMs: number): Promise<void>;
 }

@@ -21,7 +21,7 @@ afterEach(async () => {
 afterAll(() => server.close());
 
 /** Short timeouts, for tests in which nothing answers. */
-/** Short for what is swallowed, and long enough for what is answered on a busy machine. */
+/** Short for lost packets, and long enough for an answer on a busy machine. */
 const hasty = { connectTimeoutMs: 2_000, statementTimeoutMs: 2_000 };
 
 async function open(url: string, options: Partial<PolicyStoreOptions> = {}): Promise<PolicyStore> {
@@ -43,7 +43,7 @@ function bump(store: PolicyStore): Promise<number> {
 }
 
 describe("a PostgreSQL that is killed and comes back", () => {
-  it("is unavailable meanwhile, and serves the same store again, with all that was acknowledged", async () => {
+  it("is unavailable meanwhile, and then serves the same store again, with all acknowledged changes", async () => {
     const fragile = await startPostgres();
     closing.push(fragile);
     const store = await open(fragile.url);
@@ -74,12 +74,12 @@ describe("a PostgreSQL that is killed and comes back", () => {
     stop = true;
     await traffic;
     expect(new Set(refusals.map((error) => (error as Error).name))).toEqual(new Set(["PolicyStoreUnavailable"]));
-    // Ascending, and the last one is what is there: nothing acknowledged is lost, and nothing was done twice.
+    // Ascending, and the last one is stored: no acknowledged change is lost, and none was made twice.
     expect(acknowledged).toEqual([...new Set(acknowledged)].toSorted((one, other) => one - other));
     expect((await store.readPulse()).generation).toBe(acknowledged.at(-1));
   }, 60_000);
 
-  it("is unavailable, and ends nobody else, when it says good-bye together with its welcome", async () => {
+  it("is unavailable, and does not end the process, when it closes the connection right after accepting it", async () => {
     const message = (type: string, body: Buffer): Buffer => {
       const head = Buffer.alloc(5);
       head.write(type);
@@ -98,7 +98,7 @@ describe("a PostgreSQL that is killed and comes back", () => {
     doomed.close();
   });
 
-  it("is unavailable to those who open it", async () => {
+  it("is unavailable when it is opened", async () => {
     const gone = await startPostgres();
     closing.push(gone);
     await gone.stop("SIGKILL");
@@ -109,7 +109,7 @@ describe("a PostgreSQL that is killed and comes back", () => {
 });
 
 describe("a network to PostgreSQL that fails", () => {
-  it("loses the answer to a commit: the change is done once, and whoever asked is told that nobody knows", async () => {
+  it("loses the answer to a commit: the change is made once, and the caller learns that it may have been made", async () => {
     const { url, proxy, store } = await openThroughProxy();
     const lost = store.change(async (change) => {
       const generation = await change.nextGeneration();
@@ -124,7 +124,7 @@ describe("a network to PostgreSQL that fails", () => {
     expect(await bump(store)).toBe(2);
   });
 
-  it("breaks before a commit: nothing is done", async () => {
+  it("breaks before a commit: nothing is changed", async () => {
     const { url, proxy, store } = await openThroughProxy();
     const broken = store.change(async (change) => {
       await change.nextGeneration();
@@ -138,7 +138,7 @@ describe("a network to PostgreSQL that fails", () => {
     expect(await bump(store)).toBe(1);
   });
 
-  it("swallows everything: whatever is asked is answered in time, and works again afterwards", async () => {
+  it("drops everything: every call ends in time, and works again afterwards", async () => {
     const { proxy, store } = await openThroughProxy(hasty);
     await bump(store);
     proxy.blackhole();
@@ -155,7 +155,7 @@ describe("a network to PostgreSQL that fails", () => {
     await expect.poll(() => bump(store).catch(() => 0), { timeout: 30_000 }).toBe(2);
   });
 
-  it("swallows everything while a store is opened, or closed", async () => {
+  it("drops everything while a store is opened, or closed", async () => {
     const { proxy, store } = await openThroughProxy(hasty);
     await store.readPulse();
     proxy.blackhole();
@@ -164,7 +164,7 @@ describe("a network to PostgreSQL that fails", () => {
     await store.close();
   });
 
-  it("takes away a node in the middle of a change, which holds up others' changes for a moment only", async () => {
+  it("cuts off a node in the middle of a change, which delays other nodes' changes only briefly", async () => {
     const { url, proxy, store } = await openThroughProxy(hasty);
     const direct = await open(url, hasty);
     let release = (): void => undefined;
@@ -188,7 +188,7 @@ describe("a network to PostgreSQL that fails", () => {
 });
 
 describe("changes of several nodes", () => {
-  it("leave a connection for what is looked at meanwhile, however many wait for another node's", async () => {
+  it("leave a connection for reads, however many wait for another node's changes", async () => {
     const url = await server.createDatabase();
     const [holder, waiting] = [await open(url), await open(url)];
     let release = (): void => undefined;
@@ -213,7 +213,10 @@ describe("changes of several nodes", () => {
 });
 
 describe("a change that the server ends", () => {
-  /** Has changes fail with a state for the first `times`, at the statement or at COMMIT. Counts attempts, which no ROLLBACK undoes. */
+  /**
+   * Makes changes fail with an SQLSTATE the first `times` times, at the statement or at COMMIT. Counts attempts in a
+   * way that no ROLLBACK undoes.
+   */
   async function failFirst(url: string, state: string, when: string, times: number): Promise<() => Promise<string>> {
     await server.psql(
       `create sequence attempts;
@@ -233,7 +236,7 @@ describe("a change that the server ends", () => {
   it.each([
     ["at a statement", "initially immediate"],
     ["at COMMIT", "initially deferred"],
-  ])("to be begun anew, %s, is begun anew until it is done, once", async (_when, when) => {
+  ])("with a retryable error, %s, is retried until it is made, once", async (_when, when) => {
     const url = await server.createDatabase();
     const store = await open(url);
     const attempts = await failFirst(url, "40001", when, 3);
@@ -242,7 +245,7 @@ describe("a change that the server ends", () => {
     expect(await attempts()).toBe("4");
   });
 
-  it("without knowing whether it was done is not begun anew, and whoever asked is told", async () => {
+  it("without knowing whether it was made is not retried, and the caller is informed", async () => {
     const url = await server.createDatabase();
     const store = await open(url);
     const attempts = await failFirst(url, "40003", "initially deferred", 1);
@@ -254,8 +257,8 @@ describe("a change that the server ends", () => {
   });
 });
 
-describe("what is told of a PostgreSQL", () => {
-  it("is where it is, and never a password", async () => {
+describe("an error from PostgreSQL", () => {
+  it("shows the server's address, and never a password", async () => {
     const url = await server.createDatabase();
     const store = await open(url, { applicationName: "sluice-test" });
     expect(store.where).toMatch(/^postgres:\/\/127\.0\.0\.1:\d+\/test_\d+$/);
@@ -267,11 +270,11 @@ describe("what is told of a PostgreSQL", () => {
   it.each([
     ["a wrong password", (url: string) => url.replace(/:[^:@]*@/, ":a-wrong-secret@"), PolicyStoreUnavailable],
     ["no such database", (url: string) => `${url}-gone`, PolicyStoreUnavailable],
-    ["a port that is none", (url: string) => url.replace(/@.*/, "@127.0.0.1:a-wrong-secret/x"), TypeError],
-    ["a certificate that is not there", (url: string) => `${url}?sslrootcert=/none/ca.crt`, TypeError],
+    ["an invalid port", (url: string) => url.replace(/@.*/, "@127.0.0.1:a-wrong-secret/x"), TypeError],
+    ["a missing certificate", (url: string) => `${url}?sslrootcert=/none/ca.crt`, TypeError],
     ["a server without TLS", (url: string) => `${url}?sslmode=verify-full`, PolicyStoreUnavailable],
     ["another protocol", (url: string) => url.replace("postgres:", "mysql:"), TypeError],
-  ])("is what is wrong with %s", async (_what, spoil, kind) => {
+  ])("says what is wrong: %s", async (_what, spoil, kind) => {
     const error = (await open(spoil(server.url), hasty).catch((thrown: unknown) => thrown)) as Error;
     expect(error).toBeInstanceOf(kind);
     const told = [error.message, error.stack, JSON.stringify(error), String(error.cause)].join("\n");
@@ -280,7 +283,7 @@ describe("what is told of a PostgreSQL", () => {
   });
 });
 
-it("speaks TLS to a PostgreSQL whose authority is named in the URL, and to no other", async () => {
+it("speaks TLS only to a PostgreSQL whose authority is named in the URL", async () => {
   const certificates = await createCertificates();
   const secure = await startPostgres({ tls: certificates });
   closing.push(secure, certificates);
@@ -290,7 +293,7 @@ it("speaks TLS to a PostgreSQL whose authority is named in the URL, and to no ot
   await expect(open(`${secure.url}?sslmode=verify-full`)).rejects.toThrow(PolicyStoreUnavailable);
 });
 
-it("gives back numbers as numbers, and refuses those beyond 2^53", async () => {
+it("returns numbers as numbers, and refuses those beyond 2^53", async () => {
   const url = await server.createDatabase();
   const store = await open(url);
   await store.change((change) => change.putPolicy(sample.policy({ changedMs: Number.MAX_SAFE_INTEGER })));

@@ -25,7 +25,7 @@ const maxConnections = 4;
 const idleForMs = 30_000;
 const turnWithinMs = 10_000;
 const migrationTimeoutMs = 300_000;
-/** On top of the server's own timeout. If that passes too, the network is broken, and not the server slow. */
+/** On top of the server's own timeout. If this passes too, the network is broken, rather than the server slow. */
 const graceMs = 1_000;
 const closeWithinMs = 2_000;
 /** How long the server waits for the next statement, in statement timeouts: a node that vanishes blocks changes no longer than that. */

@@ -42,8 +42,8 @@ function bump(store: PolicyStore): Promise<number> {
   return store.change((change) => change.nextGeneration());
 }
 
-describe("who listens", () => {
-  it("hears of each generation when it is there, and of none that was undone", async () => {
+describe("a listener", () => {
+  it("receives each committed generation, and none that was undone", async () => {
     const url = await server.createDatabase();
     const store = await open(url);
     const { heard, states } = listen(url);
@@ -60,7 +60,7 @@ describe("who listens", () => {
     await expect.poll(() => heard).toEqual(["1", "2"]);
   });
 
-  it("hears nothing where that is turned off", async () => {
+  it("receives nothing if announcements are turned off", async () => {
     const url = await server.createDatabase();
     const { heard, states } = listen(url);
     await expect.poll(() => states).toEqual(["listening"]);
@@ -69,7 +69,7 @@ describe("who listens", () => {
     await expect.poll(() => heard).toEqual(["2"]);
   });
 
-  it("waits for a server that is not there yet, and listens again when one comes back", async () => {
+  it("waits for a server that is not up yet, and listens again when one comes back", async () => {
     const fragile = await startPostgres();
     closing.push(fragile);
     await fragile.stop();
@@ -85,7 +85,7 @@ describe("who listens", () => {
     await expect.poll(() => heard).toEqual(["1"]);
   }, 60_000);
 
-  it("notices a network that swallows everything, and listens again when it is back", async () => {
+  it("notices a network that drops everything, and listens again when it is back", async () => {
     const url = await server.createDatabase();
     const proxy = await createFaultyProxy({ host: "127.0.0.1", port: server.port });
     const { heard, states } = listen(url.replace(`:${server.port}/`, `:${proxy.port}/`), {
@@ -105,28 +105,25 @@ describe("who listens", () => {
   it.each([
     ["an error", { as: "error", severity: "ERROR", code: "42601", message: 'at or near "listen": syntax error' }],
     [
-      "a notice beside a success",
+      "a notice along with success",
       { as: "notice", severity: "ERROR", code: "0A000", message: "unimplemented: CRDB does not support LISTEN" },
     ],
-  ] as const)(
-    "is refused, and tries no more, where the server knows no LISTEN and says so by %s",
-    async (_how, reply) => {
-      const proxy = await createPostgresProxy({ host: "127.0.0.1", port: server.port }, (statement) =>
-        statement.startsWith("listen") ? reply : undefined,
-      );
-      closing.push(proxy);
-      const told: (readonly [string, string | undefined])[] = [];
-      const onState = (state: string, why?: string): void => void told.push([state, why]);
-      const url = server.url.replace(`:${server.port}/`, `:${proxy.port}/`);
-      listen(url, { onState, probeEveryMs: 10, applicationName: "refused-listener" });
-      await expect.poll(() => told).toEqual([["refused", reply.message]]);
-      const count = "select count(*) from pg_stat_activity where application_name = 'refused-listener'";
-      await expect.poll(() => server.psql(count)).toBe("0");
-      expect([told.length, proxy.opened, proxy.answered.length]).toEqual([1, 1, 1]);
-    },
-  );
+  ] as const)("is refused, and stops trying, if the server has no LISTEN and says so by %s", async (_how, reply) => {
+    const proxy = await createPostgresProxy({ host: "127.0.0.1", port: server.port }, (statement) =>
+      statement.startsWith("listen") ? reply : undefined,
+    );
+    closing.push(proxy);
+    const told: (readonly [string, string | undefined])[] = [];
+    const onState = (state: string, why?: string): void => void told.push([state, why]);
+    const url = server.url.replace(`:${server.port}/`, `:${proxy.port}/`);
+    listen(url, { onState, probeEveryMs: 10, applicationName: "refused-listener" });
+    await expect.poll(() => told).toEqual([["refused", reply.message]]);
+    const count = "select count(*) from pg_stat_activity where application_name = 'refused-listener'";
+    await expect.poll(() => server.psql(count)).toBe("0");
+    expect([told.length, proxy.opened, proxy.answered.length]).toEqual([1, 1, 1]);
+  });
 
-  it("leaves no connection behind when it is closed, also while it connects", async () => {
+  it("leaves no connection behind when it is closed, even while it connects", async () => {
     const url = await server.createDatabase();
     const { states, listener } = listen(url, { applicationName: "closed-listener" });
     await listen(url, { applicationName: "closed-listener" }).listener.close();
@@ -138,7 +135,7 @@ describe("who listens", () => {
     expect(states).toEqual(["listening"]);
   });
 
-  it("listens on the channel whose name it was given, whatever that is", async () => {
+  it("listens on any channel name it is given", async () => {
     const channel = 'Odd "name"; --';
     const { heard, states } = listen(server.url, { channel });
     await expect.poll(() => states).toEqual(["listening"]);

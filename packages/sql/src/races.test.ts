@@ -41,7 +41,9 @@ describe.each([
   ["PostgreSQL", () => server.createDatabase()],
   ["a server that says it is CockroachDB", () => poseAsCockroach(server)],
 ])("processes that start and write at once on %s", (_where, createUrl) => {
-  it("make the schema once, and changes one after another, of which none is lost", { timeout: 120_000 }, async () => {
+  it("create the schema once, and make changes one after another, without losing any", {
+    timeout: 120_000,
+  }, async () => {
     const url = await createUrl();
     const generations = await race(url, changesEach);
     const everyOne = Array.from({ length: processes * changesEach }, (_, index) => index + 1);
@@ -52,7 +54,7 @@ describe.each([
         expect((await view.pulse()).generation).toBe(everyOne.length);
         expect((await view.policy("login"))?.version).toBe(everyOne.length);
         expect((await view.versions("login")).map(({ version }) => version)).toEqual(everyOne.toReversed());
-        // Each change saw all of those before it: the version that it made is its generation.
+        // Each change saw all earlier ones: the version that it made is its generation.
         expect((await view.audit()).map(({ generation }) => generation)).toEqual(everyOne.toReversed());
         expect(await view.nodes()).toHaveLength(processes);
       });
@@ -65,7 +67,7 @@ describe.each([
 it.each([
   ["a PostgreSQL", () => server.createDatabase()],
   ["a server that says it is CockroachDB", () => poseAsCockroach(server)],
-])("makes the schema of %s once when many connections ask for it at the same moment", async (_what, createUrl) => {
+])("creates the schema of %s once when many connections ask for it at the same moment", async (_what, createUrl) => {
   for (let round = 0; round < 5; round += 1) {
     const url = await createUrl();
     const stores = await Promise.all(Array.from({ length: 8 }, () => openPolicyStore({ url })));

@@ -1,6 +1,6 @@
 /**
- * What the policy store holds, as plain data. Times are epoch milliseconds. Documents are texts, whose format only those who write
- * and read them know. `tables.ts` says which column holds which field.
+ * The contents of the policy store, as plain data. Times are epoch milliseconds. Documents are texts, whose format only
+ * their writers and readers know. `tables.ts` says which column holds which field.
  */
 
 /** A policy as it is now. */
@@ -169,7 +169,7 @@ export interface NodeRecord {
   readonly details: string;
 }
 
-/** What one node decided in one minute for the subjects that join a rollout at one step. */
+/** The decisions of one node in one minute for the subjects that join a rollout at one step. */
 export interface TallyRecord {
   readonly rollout: string;
   readonly node: string;
@@ -182,3 +182,63 @@ export interface TallyRecord {
   readonly decided: number;
   readonly denied: number;
 }
+
+/** What usage is summed up for: a limit of a policy, in total or for one subject. */
+export interface UsageSeries {
+  readonly policy: string;
+  readonly limit: string;
+  /** The dimension by which subjects are tracked, as `tenant`, and the subject. Both are empty for the total. */
+  readonly dimension: string;
+  readonly subject: string;
+}
+
+export interface UsageCounts {
+  readonly decided: number;
+  readonly allowed: number;
+  readonly denied: number;
+  /** What was charged. */
+  readonly cost: number;
+  /** Decisions without the counters. */
+  readonly degraded: number;
+  /** Decisions that a limit on trial would have denied. */
+  readonly shadowDenied: number;
+}
+
+/** What one series was used in one minute, on one node. */
+export interface UsageSum extends UsageSeries, UsageCounts {
+  /** A whole minute. */
+  readonly startMs: number;
+  /** The sum of their counts is `denied`. */
+  readonly denials: readonly UsageDenials[];
+}
+
+export interface UsageDenials {
+  readonly reason: string;
+  /** The window that denied, as policies write it; empty if none did. */
+  readonly window: string;
+  readonly denied: number;
+}
+
+/** Sums of one process, which are added once: `sequence` counts up with each flush of a boot. */
+export interface UsageFlush {
+  readonly node: string;
+  readonly boot: string;
+  readonly sequence: number;
+  readonly sums: readonly UsageSum[];
+}
+
+/** Periods that usage is kept by. */
+export type UsageStep = "minute" | "hour" | "day";
+
+/** A period of what was asked for. Fields by which it was not kept apart are undefined. */
+export interface UsagePeriod {
+  readonly startMs: number;
+  readonly policy: string | undefined;
+  readonly limit: string | undefined;
+  readonly dimension: string | undefined;
+  readonly subject: string | undefined;
+}
+
+export interface UsageRow extends UsagePeriod, UsageCounts {}
+
+export interface UsageDenialsRow extends UsagePeriod, UsageDenials {}

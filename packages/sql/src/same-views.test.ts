@@ -24,7 +24,7 @@ afterAll(async () => {
   await server.close();
 });
 
-/** As it was when it was opened first. */
+/** The store as it was when first opened. */
 async function emptyPostgres(): Promise<void> {
   const { rows } = await cleaner.query<{ name: string }>(
     "select tablename as name from pg_tables where schemaname = 'public' and tablename not like '%schema'",
@@ -40,7 +40,7 @@ const text = fc.string({ unit: "binary", maxLength: 12 });
 const time = fc.nat({ max: 40 });
 const maybe = <T>(each: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.option(each, { nil: undefined });
 
-/** Each thing that a change can do, with few names, so that they meet. */
+/** Everything that a change can do, with few names, so that they collide. */
 const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ id, version: time, document: text, owner: maybe(id), ruleKey: maybe(id), deleted: fc.boolean() }).map(
     (given): Step =>
@@ -145,7 +145,7 @@ const change = fc.record({
   minds: fc.boolean(),
 });
 
-/** What each step answered, or by which error it was refused. */
+/** The answer to each step, or the error that refused it. */
 async function carryOut(
   store: PolicyStore,
   { steps, dryRun, fails, minds }: typeof change extends fc.Arbitrary<infer T> ? T : never,
@@ -171,7 +171,7 @@ async function carryOut(
   return { answers, whole };
 }
 
-it("answers the same in SQLite and in PostgreSQL, and holds the same, whatever is done", {
+it("answers the same in SQLite and in PostgreSQL, and stores the same, after any sequence of changes", {
   timeout: 120_000,
 }, async () => {
   await fc.assert(

@@ -26,21 +26,21 @@ async function open(url: string): Promise<PolicyStore> {
   return store;
 }
 
-function modeOf(file: string): string {
+function readMode(file: string): string {
   return (statSync(file).mode & 0o777).toString(8);
 }
 
 describe("an SQLite file", () => {
-  it("is created with its folder, for its owner alone, and so is what SQLite puts beside it", async () => {
+  it("is created with its folder, for its owner alone, and so are the files SQLite puts next to it", async () => {
     const file = path.join(folder, "new", "deep", "store.db");
     const store = await open(`sqlite:${file}`);
     await store.change((change) => change.putPolicy(sample.policy()));
     expect(store.where).toBe(`sqlite:${file}`);
-    expect([file, `${file}-wal`, `${file}-shm`].map(modeOf)).toEqual(["600", "600", "600"]);
-    expect(modeOf(path.dirname(file))).toBe("700");
+    expect([file, `${file}-wal`, `${file}-shm`].map(readMode)).toEqual(["600", "600", "600"]);
+    expect(readMode(path.dirname(file))).toBe("700");
   });
 
-  it("keeps what was changed when it is opened again, by each spelling of its URL", async () => {
+  it("keeps its changes when it is opened again, by each spelling of its URL", async () => {
     const file = path.join(folder, "a file?with#odd%20name.db");
     const store = await open(`sqlite:${file}`);
     await store.change((change) => change.putPolicy(sample.policy()));
@@ -51,7 +51,7 @@ describe("an SQLite file", () => {
     }
   });
 
-  it("is unavailable once it was deleted or replaced, and not written where nobody will find it", async () => {
+  it("is unavailable once it was deleted or replaced, and the deleted file is not written to", async () => {
     const file = path.join(folder, "store.db");
     const store = await open(`sqlite:${file}`);
     await store.change((change) => change.nextGeneration());
@@ -65,7 +65,7 @@ describe("an SQLite file", () => {
     expect(await change()).toBe(2);
   });
 
-  it("is waited for while another process writes, and nothing else waits meanwhile", async () => {
+  it("is waited for while another process writes, without blocking anything else", async () => {
     const file = path.join(folder, "store.db");
     const store = await open(`sqlite:${file}`);
     const other = new DatabaseSync(file);
@@ -81,10 +81,10 @@ describe("an SQLite file", () => {
   it.each([
     [
       "is not an SQLite database",
-      (file: string) => writeFileSync(file, "something else, long enough to be looked at".repeat(50)),
+      (file: string) => writeFileSync(file, "something else, long enough to be read".repeat(50)),
     ],
     ["is a folder", (file: string) => mkdirSync(file)],
-  ])("is unavailable, and is left as it is, where it %s", async (_what, make) => {
+  ])("is unavailable, and is left as it is, if it %s", async (_what, make) => {
     const file = path.join(folder, "store.db");
     make(file);
     const error = await open(`sqlite:${file}`).catch((thrown: unknown) => thrown);
@@ -92,13 +92,13 @@ describe("an SQLite file", () => {
     expect((error as Error).message).toContain(file);
   });
 
-  it("is unavailable where its folder cannot be made", async () => {
+  it("is unavailable if its folder cannot be created", async () => {
     writeFileSync(path.join(folder, "file"), "");
     chmodSync(path.join(folder, "file"), 0o400);
     await expect(open(`sqlite:${path.join(folder, "file", "store.db")}`)).rejects.toThrow(PolicyStoreUnavailable);
   });
 
-  it.each(["sqlite:", "sqlite://", "", "file:x"])("is not what %j names", async (url) => {
+  it.each(["sqlite:", "sqlite://", "", "file:x"])("is not named by %j", async (url) => {
     await expect(open(url)).rejects.toThrow(TypeError);
   });
 });

@@ -206,6 +206,12 @@ const killSwitchTable = {
 export const killSwitch: Table<KillSwitchRecord, typeof killSwitchTable> = describeTable(killSwitchTable);
 type KillSwitchRow = Row<KillSwitchRecord, typeof killSwitchTable>;
 
+interface UsagePeriod {
+  readonly series: number;
+  readonly step_s: number;
+  readonly start_s: number;
+}
+
 /** The rows of every table. */
 export interface Tables {
   readonly sluice_policies: Row<PolicyRecord, typeof policyTable>;
@@ -223,6 +229,39 @@ export interface Tables {
   };
   /** One row, whose id is 1. */
   readonly sluice_schema: { readonly id: number; readonly version: number };
+  /** Written and read by `queries/usage.ts` alone, as sums. */
+  readonly sluice_usage_series: {
+    readonly id: number;
+    readonly policy: string;
+    readonly limit_name: string;
+    readonly dimension: string;
+    readonly subject: string;
+    readonly subject_key: string;
+    /** The day on which it was last used. */
+    readonly seen_s: number;
+  };
+  readonly sluice_usage: UsagePeriod & {
+    readonly decided: number;
+    readonly allowed: number;
+    readonly denied: number;
+    readonly cost: number;
+    readonly degraded: number;
+    readonly shadow_denied: number;
+  };
+  readonly sluice_usage_denials: UsagePeriod & {
+    readonly reason: string;
+    readonly window_name: string;
+    readonly denied: number;
+  };
+  /** The last flush of each process that was added. */
+  readonly sluice_usage_flushes: {
+    readonly node: string;
+    readonly boot: string;
+    readonly sequence: number;
+    readonly at_ms: number;
+  };
+  /** Hours whose minutes were changed by a node, and are not added up yet. */
+  readonly sluice_usage_marks: { readonly hour_s: number; readonly node: string };
   /** Which node does what only one should, and for how long. */
   readonly sluice_leases: {
     readonly name: string;

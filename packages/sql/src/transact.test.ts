@@ -22,7 +22,7 @@ function countRows(): Promise<number> {
   return transact(database, "read", async ({ all }) => (await all(plain("select n from t"))).length);
 }
 
-/** As the database, with something done at the end of its transactions. */
+/** The database, with a hook at the end of its transactions. */
 function withEnds(commit: (transaction: OpenTransaction) => Promise<void>): Database {
   return new Proxy(database, {
     get(target, name) {
@@ -41,7 +41,7 @@ function withEnds(commit: (transaction: OpenTransaction) => Promise<void>): Data
 }
 
 describe("a transaction", () => {
-  it("is undone when a statement failed, even if what asked it went on", async () => {
+  it("is undone when a statement failed, even if the caller continued", async () => {
     const work = transact(database, "change", async ({ run }) => {
       await run(plain("insert into t values (1)"));
       await run(plain("insert into t values (1)")).catch(() => undefined);
@@ -52,11 +52,11 @@ describe("a transaction", () => {
     expect(await countRows()).toBe(0);
   });
 
-  it("is begun anew when it met another one, and done once", async () => {
+  it("is retried after a conflict, and done once", async () => {
     let attempts = 0;
     const meetsTwo = withEnds(async (transaction) => {
       attempts += 1;
-      if (attempts < 3) throw new TransactionConflict("met another");
+      if (attempts < 3) throw new TransactionConflict("conflict");
       await transaction.commit();
     });
     await transact(meetsTwo, "change", ({ run }) => run(plain("insert into t values (1)")));
@@ -64,19 +64,19 @@ describe("a transaction", () => {
     expect(await countRows()).toBe(1);
   });
 
-  it("is begun anew also where what asked it wrapped or swallowed the error", async () => {
+  it("is retried even if the caller wrapped or swallowed the error", async () => {
     let attempts = 0;
     await transact(database, "change", async (session) => {
       attempts += 1;
       await session.run(plain("insert into t values (1)"));
       if (attempts > 1) return;
-      (session as unknown as { failure: unknown }).failure = new TransactionConflict("met another");
+      (session as unknown as { failure: unknown }).failure = new TransactionConflict("conflict");
       throw new Error("something else");
     });
     expect(attempts).toBe(2);
   });
 
-  it("is not repeated where nobody knows whether it was done", async () => {
+  it("is not retried if it may have been done", async () => {
     let attempts = 0;
     const losesAnswer = withEnds(async (transaction) => {
       attempts += 1;
@@ -88,7 +88,7 @@ describe("a transaction", () => {
     expect([attempts, await countRows()]).toEqual([1, 1]);
   });
 
-  it("never sees what another one is at, on one connection", async () => {
+  it("never sees another's uncommitted changes, on one connection", async () => {
     await Promise.all(
       Array.from({ length: 20 }, (_, n) =>
         transact(database, n % 2 === 0 ? "change" : "note", async ({ all, run }) => {
@@ -103,7 +103,7 @@ describe("a transaction", () => {
     expect(await countRows()).toBe(20);
   });
 
-  it("lets everything else of the process have its turn, however many follow one another", async () => {
+  it("gives the rest of the process its turn, however many follow one another", async () => {
     let rounds = 0;
     const ticking = setInterval(() => {
       rounds += 1;
@@ -122,7 +122,7 @@ describe("a transaction", () => {
     clearInterval(ticking);
   });
 
-  it("refuses numbers that are not whole before they are sent", async () => {
+  it("refuses fractional numbers before they are sent", async () => {
     const query = { compile: () => CompiledQuery.raw("select n from t where n > ?", [1.5]) };
     await expect(transact(database, "read", ({ all }) => all(query))).rejects.toThrow(/one is 1.5/);
   });

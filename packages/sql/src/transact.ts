@@ -47,7 +47,7 @@ export async function transact<T>(
   { dryRun = false }: { readonly dryRun?: boolean | undefined } = {},
 ): Promise<T> {
   if (isInside(database, around.getStore()))
-    throw new Error("a transaction of the policy store was begun inside of another: use what `work` is given");
+    throw new Error("a transaction of the policy store was begun inside of another: use the view that `work` is given");
   const deadlineMs = performance.now() + retryForMs;
   for (let attempt = 0; ; attempt += 1) {
     try {

@@ -37,7 +37,7 @@ export function findOwner(view: readonly SeenNode[], slot: number): SeenNode | u
 }
 
 /** The same for two views that give every slot the same owner. */
-export function ownersOf(view: readonly SeenNode[]): string {
+export function findOwners(view: readonly SeenNode[]): string {
   return view
     .flatMap(({ id, slots }) => slots.map(([from, to]) => `${from}-${to} ${id}`))
     .sort()

@@ -1,7 +1,7 @@
 import type { TestServer } from "./test-server.ts";
 
 /** `master` or `slave`, in the server's words. */
-export async function roleOf(server: TestServer): Promise<unknown> {
+export async function readRole(server: TestServer): Promise<unknown> {
   return (await askRole(server))[0];
 }
 

@@ -1,5 +1,5 @@
-import { findOwner, ownersOf, parseClusterView, type SeenNode } from "./cluster-view.ts";
-import { isReplicating, roleOf } from "./replication.ts";
+import { findOwner, findOwners, parseClusterView, type SeenNode } from "./cluster-view.ts";
+import { isReplicating, readRole } from "./replication.ts";
 import { closeAll, startAll } from "./start-all.ts";
 import { startServer } from "./start-server.ts";
 import type { Flavor, TestServer } from "./test-server.ts";
@@ -78,7 +78,7 @@ async function joinNodes(nodes: readonly TestServer[], shards: number): Promise<
     for (const other of nodes.slice(index + 1)) await node.command("CLUSTER", "MEET", other.host, other.port);
   }
   await waitUntil("all nodes of the cluster know one another", settleWithinMs, async () => {
-    const views = await Promise.all(nodes.map(viewOf));
+    const views = await Promise.all(nodes.map(readView));
     const known = views.every((view) => view.length === nodes.length && view.every((node) => !isStranger(node)));
     return known ? true : undefined;
   });
@@ -93,24 +93,24 @@ async function assignReplicas(nodes: readonly TestServer[], ids: readonly string
 
 function createCluster(flavor: Flavor, nodes: readonly TestServer[], ids: readonly string[]): TestCluster {
   const running = (): readonly TestServer[] => nodes.filter((node) => node.state === "running");
-  const idOf = (node: TestServer): string => String(ids[nodes.indexOf(node)]);
-  const nodeOf = (id: string | undefined): TestServer | undefined => nodes.find((node) => idOf(node) === id);
+  const findId = (node: TestServer): string => String(ids[nodes.indexOf(node)]);
+  const findNode = (id: string | undefined): TestServer | undefined => nodes.find((node) => findId(node) === id);
   const anyView = async (): Promise<readonly SeenNode[]> => {
     const [node] = running();
     if (node === undefined) throw new Error("No node of the cluster is running; start one first.");
-    return viewOf(node);
+    return readView(node);
   };
 
   const ownerOf = async (slot: number): Promise<TestServer> => {
-    const owner = nodeOf(findOwner(await anyView(), slot)?.id);
+    const owner = findNode(findOwner(await anyView(), slot)?.id);
     if (owner === undefined) throw new Error(`Slot ${slot} has no owner.`);
     return owner;
   };
 
   const beginMigration = async (slot: number, to: TestServer): Promise<void> => {
     const from = await ownerOf(slot);
-    await to.command("CLUSTER", "SETSLOT", slot, "IMPORTING", idOf(from));
-    await from.command("CLUSTER", "SETSLOT", slot, "MIGRATING", idOf(to));
+    await to.command("CLUSTER", "SETSLOT", slot, "IMPORTING", findId(from));
+    await from.command("CLUSTER", "SETSLOT", slot, "MIGRATING", findId(to));
   };
 
   const moveKeys = async (slot: number, to: TestServer, keys?: readonly string[]): Promise<void> => {
@@ -131,10 +131,10 @@ function createCluster(flavor: Flavor, nodes: readonly TestServer[], ids: readon
   const waitUntilOk = async (withinMs: number = settleWithinMs): Promise<void> => {
     await waitUntil("the cluster is whole", withinMs, async () => {
       const asked = running();
-      const views = await Promise.all(asked.map(viewOf));
+      const views = await Promise.all(asked.map(readView));
       const whole =
         (await Promise.all(asked.map(isOk))).every(Boolean) &&
-        new Set(views.map(ownersOf)).size === 1 &&
+        new Set(views.map(findOwners)).size === 1 &&
         views.every((view) => view.every(isSeenWell)) &&
         (await Promise.all(asked.map(isReplicatingOrPrimary))).every(Boolean);
       return whole ? true : undefined;
@@ -143,7 +143,7 @@ function createCluster(flavor: Flavor, nodes: readonly TestServer[], ids: readon
 
   /** An owner runs, and a node that runs is not held to be down. */
   const isSeenWell = ({ id, flags, slots }: SeenNode): boolean => {
-    const runs = nodeOf(id)?.state === "running";
+    const runs = findNode(id)?.state === "running";
     return runs ? !flags.some((flag) => flag.startsWith("fail")) : slots.length === 0;
   };
 
@@ -151,9 +151,9 @@ function createCluster(flavor: Flavor, nodes: readonly TestServer[], ids: readon
     const from = await ownerOf(slot);
     await moveKeys(slot, to);
     // The new owner first, so that the slot always has an owner.
-    const rest = (await viewOf(to)).filter(({ flags }) => flags.includes("master")).map(({ id }) => nodeOf(id));
+    const rest = (await readView(to)).filter(({ flags }) => flags.includes("master")).map(({ id }) => findNode(id));
     for (const node of new Set([to, from, ...rest])) {
-      if (node?.state === "running") await node.command("CLUSTER", "SETSLOT", slot, "NODE", idOf(to));
+      if (node?.state === "running") await node.command("CLUSTER", "SETSLOT", slot, "NODE", findId(to));
     }
     await waitUntilOk();
   };
@@ -165,8 +165,8 @@ function createCluster(flavor: Flavor, nodes: readonly TestServer[], ids: readon
     ownerOf,
     replicaOf: async (node) => {
       const replicas = (await anyView())
-        .filter(({ primaryId }) => primaryId === idOf(node))
-        .map(({ id }) => nodeOf(id));
+        .filter(({ primaryId }) => primaryId === findId(node))
+        .map(({ id }) => findNode(id));
       return replicas.find((replica) => replica?.state === "running");
     },
     migrateSlot: async (slot, to) => {
@@ -181,7 +181,7 @@ function createCluster(flavor: Flavor, nodes: readonly TestServer[], ids: readon
   };
 }
 
-async function viewOf(node: TestServer): Promise<readonly SeenNode[]> {
+async function readView(node: TestServer): Promise<readonly SeenNode[]> {
   return parseClusterView(String(await node.command("CLUSTER", "NODES")));
 }
 
@@ -195,5 +195,5 @@ async function isOk(node: TestServer): Promise<boolean> {
 }
 
 async function isReplicatingOrPrimary(node: TestServer): Promise<boolean> {
-  return (await roleOf(node)) === "master" || (await isReplicating(node));
+  return (await readRole(node)) === "master" || (await isReplicating(node));
 }

@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
-import { isReplicating, roleOf } from "./replication.ts";
+import { isReplicating, readRole } from "./replication.ts";
 import { startProcess } from "./server-process.ts";
 import { closeAll, startAll } from "./start-all.ts";
 import { basicArgs, startServer } from "./start-server.ts";
@@ -100,7 +100,7 @@ export async function startSentinel(options: SentinelOptions): Promise<TestSenti
       waitUntil(`another primary than the one on port ${old.port}`, withinMs, async () => {
         const primary = await agreedPrimary();
         if (primary === undefined || primary === old || primary.state !== "running") return undefined;
-        return (await roleOf(primary)) === "master" ? primary : undefined;
+        return (await readRole(primary)) === "master" ? primary : undefined;
       }),
     close,
   };
@@ -130,11 +130,11 @@ async function waitUntilReplicating(replica: TestServer): Promise<void> {
 async function waitUntilAware(sentinel: TestServer, replicas: number, otherSentinels: number): Promise<void> {
   await waitUntil("a sentinel knows the replicas and the other sentinels", settleWithinMs, async () => {
     const reply = (await sentinel.command("SENTINEL", "MASTER", masterName)) as readonly string[];
-    const fieldOf = (field: string): string | undefined => reply[reply.indexOf(field) + 1];
+    const findField = (field: string): string | undefined => reply[reply.indexOf(field) + 1];
     const aware =
-      fieldOf("flags") === "master" &&
-      Number(fieldOf("num-slaves")) === replicas &&
-      Number(fieldOf("num-other-sentinels")) === otherSentinels;
+      findField("flags") === "master" &&
+      Number(findField("num-slaves")) === replicas &&
+      Number(findField("num-other-sentinels")) === otherSentinels;
     return aware ? true : undefined;
   });
 }

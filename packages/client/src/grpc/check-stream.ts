@@ -11,7 +11,7 @@ import type { CheckRequest } from "sluice";
 import { replyFromError } from "../decode-refusal.ts";
 import { ExchangeError, type Reply, type Sending, type SentQuestion } from "../exchange.ts";
 import { decodeDecision } from "./decode-decision.ts";
-import { failureOfStatus } from "./status-failure.ts";
+import { failureFromStatus } from "./status-failure.ts";
 
 interface SentBatch {
   readonly questions: readonly SentQuestion[];
@@ -21,9 +21,9 @@ interface SentBatch {
 
 const { checkStream } = grpcService(RateLimiterDefinition);
 
-/** An idle stream is ended after this: while there is one, grpc-js keeps the process alive. */
+/** An idle stream is ended after this time: while there is one, grpc-js keeps the process alive. */
 const idleMs = 250;
-/** And a server that does not end it as well has so long for that. */
+/** How long the server then has to end it as well. */
 const leaveWithinMs = 1_000;
 
 /** Batches of checks over one stream. Answers find their questions by the sequence. */
@@ -35,15 +35,15 @@ export class CheckStream {
   #idle: NodeJS.Timeout | undefined;
   #ended = false;
 
-  /** `onEnd`: it ended, and not because nobody used it. */
+  /** `onEnd`: it ended, and not because it was idle. */
   constructor(client: Client, metadata: Metadata, onEnd: (failure: ExchangeError) => void) {
     this.#onEnd = onEnd;
     const { path, requestSerialize, responseDeserialize } = checkStream;
     this.#stream = client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, metadata);
     this.#stream.on("data", (response: CheckBatchResponse) => this.#answer(response));
-    // Its status tells the same.
+    // Its status says the same.
     this.#stream.on("error", () => undefined);
-    this.#stream.on("status", (told: StatusObject) => this.#end(failureOfStatus(told)));
+    this.#stream.on("status", (status: StatusObject) => this.#end(failureFromStatus(status)));
   }
 
   /** Whether batches can be sent on it. */
@@ -68,7 +68,7 @@ export class CheckStream {
     return { replies, abandon: () => this.#forget(sequence) };
   }
 
-  /** Ends at once. What has no answer is lost. */
+  /** Ends at once. Questions without an answer are lost. */
   cancel(): void {
     this.#end(new ExchangeError("lost", "the connection was closed"));
     this.#stream.cancel();
@@ -78,7 +78,7 @@ export class CheckStream {
     const batch = this.#sent.get(sequence);
     if (batch === undefined) return;
     this.#forget(sequence);
-    batch.resolve(results.map((result, i) => replyOf(result, batch.questions[i])));
+    batch.resolve(results.map((result, i) => decodeReply(result, batch.questions[i])));
   }
 
   #forget(sequence: number): void {
@@ -88,7 +88,7 @@ export class CheckStream {
     this.#idle = setTimeout(() => this.#leave(), idleMs);
   }
 
-  /** Tells the server that nothing more comes. */
+  /** Tells the server that this is the end. */
   #leave(): void {
     this.#ended = true;
     this.#stream.end();
@@ -126,7 +126,7 @@ function checkMessage(request: CheckRequest): CheckMessage {
     dimensions: request.dimensions ?? noDimensions,
     cost: request.cost,
     id: request.id ?? "",
-    // The wire has whole milliseconds.
+    // The wire format has whole milliseconds.
     idTtlMs: Math.ceil(request.idTtlMs ?? 0),
     preview: request.preview === true,
     policies: (request.policies as string[] | undefined) ?? noPolicies,
@@ -135,7 +135,7 @@ function checkMessage(request: CheckRequest): CheckMessage {
   };
 }
 
-function replyOf({ decision, error }: CheckResult, sent: SentQuestion | undefined): Reply {
+function decodeReply({ decision, error }: CheckResult, sent: SentQuestion | undefined): Reply {
   if (decision !== undefined) {
     const details = sent?.question.kind === "check" && sent.question.request.details === true;
     return { kind: "answer", value: decodeDecision(decision, details) };

@@ -7,15 +7,8 @@ import {
   State,
   type Window as WindowMessage,
 } from "@sluice/protocol";
-import {
-  type Decision,
-  type DecisionReason,
-  type LimitDecision,
-  type ShadowDenial,
-  type SubjectState,
-  type Window,
-  withLabel,
-} from "sluice";
+import type { Decision, DecisionReason, LimitDecision, SubjectState, Window } from "sluice";
+import { type ShadowDenial, withLabel } from "sluice/internal";
 
 const reasons: Readonly<Record<number, DecisionReason>> = {
   [Reason.WITHIN_LIMITS]: "within_limits",
@@ -34,17 +27,17 @@ const states: Readonly<Record<number, SubjectState>> = {
   [State.THROTTLED]: "throttled",
 };
 
-/** A decision from its message. `details`: whether every limit's answer was asked for. */
+/** Decodes a decision. `details`: whether the answer of every limit was requested. */
 export function decodeDecision(message: DecisionMessage, details: boolean): Decision {
   const { degraded, shadow, receipt, window } = message;
   return {
     allowed: message.allowed,
-    reason: reasonOf(message.reason, message.allowed),
+    reason: decodeReason(message.reason, message.allowed),
     cost: message.cost,
     policy: message.policy,
     version: message.version,
     scope: message.scope,
-    window: window === undefined ? undefined : windowOf(window),
+    window: window === undefined ? undefined : decodeWindow(window),
     limit: message.limit,
     remaining: message.remaining,
     limitRemaining: message.limitRemaining ?? message.remaining,
@@ -59,24 +52,24 @@ export function decodeDecision(message: DecisionMessage, details: boolean): Deci
     replayed: message.replayed,
     preview: message.preview,
     degraded: degraded === "" ? undefined : (degraded as Decision["degraded"]),
-    shadow: shadow.length === 0 ? none : shadow.map(shadowOf),
-    limits: details ? message.limits.map(limitOf) : undefined,
+    shadow: shadow.length === 0 ? none : shadow.map(decodeShadow),
+    limits: details ? message.limits.map(decodeLimit) : undefined,
     receipt: receipt === "" ? undefined : receipt,
   };
 }
 
 const none: readonly ShadowDenial[] = [];
 
-/** A server that is newer than this client may have reasons that are not known here. */
-function reasonOf(reason: number, allowed: boolean): DecisionReason {
+/** A newer server may have reasons that this client does not know. */
+function decodeReason(reason: number, allowed: boolean): DecisionReason {
   return reasons[reason] ?? (allowed ? "within_limits" : "over_limit");
 }
 
-function shadowOf({ policy, version, scope, reason, retryAfterMs }: ShadowMessage): ShadowDenial {
-  return { policy, version, scope, reason: reasonOf(reason, false), retryAfterMs };
+function decodeShadow({ policy, version, scope, reason, retryAfterMs }: ShadowMessage): ShadowDenial {
+  return { policy, version, scope, reason: decodeReason(reason, false), retryAfterMs };
 }
 
-function limitOf(message: LimitMessage): LimitDecision {
+function decodeLimit(message: LimitMessage): LimitDecision {
   return {
     policy: message.policy,
     version: message.version,
@@ -84,8 +77,8 @@ function limitOf(message: LimitMessage): LimitDecision {
     subject: message.subject,
     algorithm: message.algorithm as LimitDecision["algorithm"],
     allowed: message.allowed,
-    reason: reasonOf(message.reason, message.allowed),
-    window: message.window === undefined ? unknownWindow : windowOf(message.window),
+    reason: decodeReason(message.reason, message.allowed),
+    window: message.window === undefined ? unknownWindow : decodeWindow(message.window),
     cost: message.cost,
     limit: message.limit,
     remaining: message.remaining,
@@ -99,15 +92,15 @@ function limitOf(message: LimitMessage): LimitDecision {
 
 const unknownWindow: Window = { limit: 0, per: { kind: "never" }, burst: 0 };
 
-function windowOf(message: WindowMessage): Window {
+function decodeWindow(message: WindowMessage): Window {
   const { limit, burst, name, label } = message;
   return withLabel(
-    { limit, per: perOf(message), burst, ...(name !== "" && { name }) },
+    { limit, per: decodePer(message), burst, ...(name !== "" && { name }) },
     label === "" ? undefined : label,
   );
 }
 
-function perOf({ perMs, calendar, timeZone }: WindowMessage): Window["per"] {
+function decodePer({ perMs, calendar, timeZone }: WindowMessage): Window["per"] {
   if (perMs !== undefined) return { kind: "ms", ms: perMs };
   if (calendar === undefined) return { kind: "never" };
   return { kind: "calendar", unit: calendar === CalendarUnit.MONTH ? "month" : "day", timeZone };

@@ -2,7 +2,7 @@ import { Decision as DecisionMessage, LeaseResponse } from "@sluice/protocol";
 import type { LeaseReply } from "../exchange.ts";
 import { decodeDecision } from "./decode-decision.ts";
 
-/** A lease from its message. */
+/** Decodes a lease. */
 export function decodeLease(message: object = {}): LeaseReply {
   const { granted, epoch, forgotten, leaseMs, staleMs, cost, decision } = LeaseResponse.fromPartial(message);
   return {

@@ -37,7 +37,7 @@ afterEach(() => {
   server?.forceShutdown();
 });
 
-/** A server whose stream does what a test says, and an exchange with it that is open. */
+/** A server whose stream a test scripts, and an open exchange with it. */
 async function setUp(
   onBatch: (stream: Stream, batch: CheckBatchRequest) => void,
   options: ConnectOptions = {},
@@ -53,7 +53,7 @@ async function setUp(
     (stream: Stream) => {
       streams.push(stream);
       stream.on("data", (batch: CheckBatchRequest) => onBatch(stream, batch));
-      // One who stands still does not even do that.
+      // A stalled server does not even do that.
       stream.on("end", () => stream.metadata.get("authorization")[0] !== "Bearer still" && stream.end());
       stream.on("error", () => undefined);
     },
@@ -95,7 +95,7 @@ describe("a stream of checks", () => {
     expect(replies).toMatchObject([{ value: { remaining: 1 } }, { value: { remaining: 2 } }]);
   });
 
-  it("is one for many batches, tells the deadline of the shortest, and says who asks", async () => {
+  it("is one for many batches, and carries the shortest deadline and the token", async () => {
     const deadlines: number[] = [];
     const { exchange, streams } = await setUp(
       (stream, { sequence, deadlineMs }) => {
@@ -110,7 +110,7 @@ describe("a stream of checks", () => {
     expect(streams[0]!.metadata.get("authorization")).toEqual(["Bearer t0ken"]);
   });
 
-  it("that the server ends in order has decided nothing that it did not answer", async () => {
+  it("that the server ends normally has decided nothing that it did not answer", async () => {
     const { exchange, ends } = await setUp((stream, { sequence }) => {
       if (sequence === 1) stream.write({ sequence, results: [allowed] });
       else stream.end();
@@ -122,10 +122,10 @@ describe("a stream of checks", () => {
   });
 
   it.each([
-    ["without a word of Sluice's may have decided everything", status.UNAVAILABLE, undefined, "lost"],
+    ["without a code of Sluice's may have decided everything", status.UNAVAILABLE, undefined, "lost"],
     ["because it is stopping has decided nothing", status.UNAVAILABLE, "not_ready", "not_asked"],
     ["because it is overloaded has decided nothing", status.UNAVAILABLE, "overloaded", "not_asked"],
-    ["for a failure of its own may have decided everything", status.INTERNAL, "internal", "lost"],
+    ["because of an internal error may have decided everything", status.INTERNAL, "internal", "lost"],
   ] as const)("that the server ends %s", async (_, code, told, because) => {
     const { exchange, ends } = await setUp((stream) => {
       const metadata = new Metadata();
@@ -136,7 +136,7 @@ describe("a stream of checks", () => {
     expect(ends).toHaveLength(1);
   });
 
-  it("that is refused is the caller's to hear, and no end of the connection", async () => {
+  it("that is refused is reported to the caller, and does not end the connection", async () => {
     const { exchange, ends } = await setUp((stream) => {
       const metadata = new Metadata();
       metadata.set("sluice-code", "unauthenticated");
@@ -155,7 +155,7 @@ describe("a stream of checks", () => {
     expect(ends).toHaveLength(1);
   });
 
-  it("is ended when nobody uses it, and begun again when somebody does", async () => {
+  it("is ended when it is idle, and started again on use", async () => {
     const { exchange, streams, ends } = await setUp((stream, { sequence }) => {
       stream.write({ sequence, results: [allowed] });
     });
@@ -165,7 +165,7 @@ describe("a stream of checks", () => {
     expect([streams.length, ends]).toEqual([2, []]);
   });
 
-  it("is given up where the server does not end it as well, so that the process can end", async () => {
+  it("is given up if the server does not end it as well, so that the process can end", async () => {
     const { exchange, streams, ends } = await setUp(
       (stream, { sequence }) => void stream.write({ sequence, results: [allowed] }),
       { token: "still" },
@@ -175,7 +175,7 @@ describe("a stream of checks", () => {
     expect(ends).toEqual([]);
   });
 
-  it("that the server refuses to take has decided nothing", async () => {
+  it("that the server does not accept has decided nothing", async () => {
     const refusing = createServer();
     refusing.on("stream", (stream, headers) => {
       stream.on("error", () => undefined);
@@ -194,7 +194,7 @@ describe("a stream of checks", () => {
     }
   });
 
-  it("has failed where an answer has neither a decision nor an error", async () => {
+  it("has failed if an answer has neither a decision nor an error", async () => {
     const { exchange } = await setUp((stream, { sequence }) => {
       stream.write({ sequence, results: [{ decision: undefined, error: undefined }] });
     });
@@ -205,13 +205,13 @@ describe("a stream of checks", () => {
 });
 
 describe("an exchange over gRPC", () => {
-  it("has not asked what was sent while it was closed", async () => {
+  it("does not carry out questions that were sent while it was closed", async () => {
     const { exchange } = await setUp(() => undefined);
     exchange.close();
     await expect(exchange.send("check", checks("a")).replies).rejects.toMatchObject({ because: "not_asked" });
   });
 
-  it("does not open where nobody listens, and says why", async () => {
+  it("does not open if no server listens, and says why", async () => {
     const { exchange } = await setUp(() => undefined);
     server?.forceShutdown();
     await expect(exchange.open(15_000)).rejects.toMatchObject({
@@ -242,7 +242,7 @@ describe("an exchange over gRPC", () => {
     );
   }
 
-  it("asks for a lease, and hears what was granted", async () => {
+  it("asks for a lease, and receives the grant", async () => {
     const { exchange } = await setUp(() => undefined);
     const asked: LeaseRequest[] = [];
     answerLeases((request, send) => {
@@ -266,7 +266,7 @@ describe("an exchange over gRPC", () => {
     ]);
   });
 
-  it("is told that there are no leases by a server that knows of none", async () => {
+  it("learns from a server without leases that there are none", async () => {
     const { exchange, ends } = await setUp(() => undefined);
     expect(await exchange.send("lease", [lease]).replies).toMatchObject([
       { kind: "refused", error: { code: "not_found" } },
@@ -278,7 +278,7 @@ describe("an exchange over gRPC", () => {
     ["not_leasable", { kind: "refused", error: { code: "not_leasable" } }],
     ["not_ready", { kind: "elsewhere" }],
     ["store_unavailable", { kind: "failed" }],
-  ])("does not hold it against a server that a lease cannot be had: %s", async (told, reply) => {
+  ])("does not blame a server for an unavailable lease: %s", async (told, reply) => {
     const { exchange } = await setUp(() => undefined);
     answerLeases((_request, send) => {
       const metadata = new Metadata();
@@ -290,7 +290,7 @@ describe("an exchange over gRPC", () => {
 
   const charge: SentQuestion = { question: { kind: "charge", request: { cost: 2 } }, withinMs: 50 };
 
-  it("has no deadline of its own for what is no check, and ends it with everything", async () => {
+  it("has no deadline for calls other than checks, and ends them on close", async () => {
     const calls: ChargeCall[] = [];
     const { exchange } = await setUp(
       () => undefined,
@@ -305,7 +305,7 @@ describe("an exchange over gRPC", () => {
     await expect.poll(() => calls[0]!.cancelled, { timeout: 30_000, interval: 5 }).toBe(true);
   });
 
-  it("hears of what is no check also when it has another connection by then", async () => {
+  it("receives answers to other calls even if it has another connection by then", async () => {
     const answers: sendUnaryData<ChargeResponse>[] = [];
     const { exchange } = await setUp(
       () => undefined,
@@ -322,7 +322,7 @@ describe("an exchange over gRPC", () => {
   it.each([
     ["overloaded", { kind: "elsewhere", reason: "storage_overloaded" }],
     ["permission_denied", { kind: "refused" }],
-  ] as const)("passes on what a server says to what is no check: %s", async (told, reply) => {
+  ] as const)("passes on a server's answer to other calls: %s", async (told, reply) => {
     const { exchange, ends } = await setUp(
       () => undefined,
       {},

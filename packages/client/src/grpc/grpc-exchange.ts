@@ -33,7 +33,7 @@ import type { Address } from "../parse-addresses.ts";
 import type { ConnectOptions, TlsOptions } from "../remote-limiter.ts";
 import { CheckStream } from "./check-stream.ts";
 import { decodeLease } from "./decode-lease.ts";
-import { failureOfStatus, replyOfStatus } from "./status-failure.ts";
+import { failureFromStatus, replyFromStatus } from "./status-failure.ts";
 
 const limiter = grpcService(RateLimiterDefinition);
 const health = grpcService(HealthDefinition);
@@ -41,10 +41,10 @@ const health = grpcService(HealthDefinition);
 const channelOptions: ChannelOptions = {
   // One connection for each address and client, which ends with it.
   "grpc.use_local_subchannel_pool": 1,
-  // What may be asked again is known here, and not by grpc-js.
+  // This client knows which questions may be repeated; grpc-js does not.
   "grpc.enable_retries": 0,
   "grpc.service_config_disable_resolution": 1,
-  // A proxy for the web, which the environment may name, leads to no limiter.
+  // A web proxy named by the environment does not lead to a limiter.
   "grpc.enable_http_proxy": 0,
   "grpc.max_receive_message_length": 16 * 1024 * 1024,
 };
@@ -54,7 +54,7 @@ interface Call<Res> {
   readonly answer: Promise<Res>;
 }
 
-/** Questions over gRPC: checks on one stream, everything else by calls of its own. */
+/** Questions over gRPC: checks on one stream, everything else in separate calls. */
 export class GrpcExchange implements Exchange {
   readonly maxInFlight: number = 32;
   readonly #address: Address;
@@ -73,7 +73,7 @@ export class GrpcExchange implements Exchange {
     if (token !== undefined) this.#metadata.set("authorization", `Bearer ${token}`);
   }
 
-  /** A connection of its own for each attempt, so that it is known when it fails. It is there when it answers. */
+  /** A new connection for each attempt, so that its failure is known. It is ready when it answers. */
   async open(withinMs: number): Promise<void> {
     this.#leave();
     const client = this.#createClient();
@@ -83,7 +83,7 @@ export class GrpcExchange implements Exchange {
     } catch (error) {
       if (isAlive(error as ServiceError)) return;
       client.close();
-      throw failureOfStatus(error as ServiceError);
+      throw failureFromStatus(error as ServiceError);
     }
   }
 
@@ -96,7 +96,7 @@ export class GrpcExchange implements Exchange {
     if (kind !== "check") return this.#sendOne(client, questions[0]!.question);
     if (this.#stream?.usable !== true) {
       this.#stream = new CheckStream(client, this.#metadata, ({ because, message }) => {
-        // Who is refused has a connection that is well.
+        // A refusal proves that the connection works.
         if (because !== "refused" && this.#client === client) this.#events.onEnd(message);
       });
     }
@@ -108,7 +108,7 @@ export class GrpcExchange implements Exchange {
     for (const call of this.#calls) call.cancel();
   }
 
-  /** Nothing more is sent on this connection. Calls that it carries may still be answered, also by a server that leaves. */
+  /** Nothing more is sent on this connection. Its calls may still be answered, even by a server that is leaving. */
   #leave(): void {
     const client = this.#client;
     this.#client = undefined;
@@ -122,14 +122,14 @@ export class GrpcExchange implements Exchange {
     const answers = Promise.all(calls.map(({ answer }) => answer));
     return {
       replies: answers.then(
-        (answers) => [{ kind: "answer", value: answerOf(question.kind, answers) }],
+        (answers) => [{ kind: "answer", value: decodeAnswer(question.kind, answers) }],
         (error: ServiceError) => {
-          const reply = replyOfStatus(error);
+          const reply = replyFromStatus(error);
           if (question.kind === "reset" && reply?.kind === "refused") return [byPolicies(reply)];
-          // That a lease cannot be had says nothing against who answers checks, be it a server or a proxy before it.
+          // An unavailable lease says nothing about checks, neither of a server nor of a proxy in front of it.
           if (question.kind === "lease" && reply !== undefined) return [reply];
           if (question.kind === "lease" && isAlive(error)) return [{ kind: "refused", error: noLeases }];
-          if (reply === undefined || reply.kind === "failed") throw failureOfStatus(error);
+          if (reply === undefined || reply.kind === "failed") throw failureFromStatus(error);
           return [reply];
         },
       ),
@@ -185,16 +185,16 @@ export class GrpcExchange implements Exchange {
     const { ca, key, cert, serverName } = this.#tls;
     const channel = tls ? credentials.createSsl(pem(ca), pem(key), pem(cert)) : credentials.createInsecure();
     const named = serverName === undefined ? {} : { "grpc.ssl_target_name_override": serverName };
-    return new Client(targetOf(place), channel, { ...channelOptions, ...named });
+    return new Client(renderTarget(place), channel, { ...channelOptions, ...named });
   }
 }
 
-function targetOf(place: Address["place"]): string {
+function renderTarget(place: Address["place"]): string {
   if (place.kind === "socket") return `unix:${place.path}`;
   return `${place.host.includes(":") ? `[${place.host}]` : place.host}:${place.port}`;
 }
 
-function answerOf(kind: QuestionKind, answers: readonly object[]): AnswerValue {
+function decodeAnswer(kind: QuestionKind, answers: readonly object[]): AnswerValue {
   const [answer] = answers;
   if (kind === "lease") return decodeLease(answer);
   if (kind === "reset")
@@ -202,7 +202,7 @@ function answerOf(kind: QuestionKind, answers: readonly object[]): AnswerValue {
   return kind === "give" ? isGiven(answer) : undefined;
 }
 
-/** A reset asks for each policy in a separate call, as `policy_id`; callers said `policies`. */
+/** A reset asks for each policy in a separate call, as `policy_id`; callers use `policies`. */
 function byPolicies({ error }: Extract<Reply, { kind: "refused" }>): Reply {
   const problems = error.problems.map((one) => (one.path[0] === "policy_id" ? { ...one, path: ["policies"] } : one));
   return { kind: "refused", error: new SluiceError(error.code, error.message, problems) };
@@ -212,7 +212,7 @@ function isGiven(answer: object | undefined): boolean {
   return answer !== undefined && "given" in answer && answer.given === true;
 }
 
-/** Whether a server that ends a call this way is there all the same. */
+/** Whether a server that ends a call this way is reachable. */
 function isAlive({ code }: ServiceError): boolean {
   return alive.has(code);
 }

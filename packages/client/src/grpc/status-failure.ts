@@ -1,9 +1,9 @@
 import { type StatusObject, status } from "@grpc/grpc-js";
 import { BadRequest, Status } from "@sluice/protocol/status";
-import { replyFromError, type ToldError } from "../decode-refusal.ts";
+import { type ReportedError, replyFromError } from "../decode-refusal.ts";
 import { ExchangeError, type Reply } from "../exchange.ts";
 
-/** How the message of grpc-js begins if a call never found a connection, or was refused before anything of it was read. */
+/** The start of grpc-js's message if a call never found a connection, or was refused before any of it was read. */
 const neverRead: readonly string[] = [
   "No connection established",
   "Name resolution failed",
@@ -11,12 +11,12 @@ const neverRead: readonly string[] = [
 ];
 
 /**
- * What the end of a call means for questions that have no answer. A server of Sluice says `sluice-code`, or that all is well, and
- * then has not decided them. Without that the end came from somewhere on the way.
+ * The meaning of a call's end for unanswered questions. A Sluice server sends `sluice-code`, or OK, and then has not
+ * decided them. Otherwise the end came from somewhere in between.
  */
-export function failureOfStatus({ code, details, metadata }: StatusObject): ExchangeError {
+export function failureFromStatus({ code, details, metadata }: StatusObject): ExchangeError {
   if (code === status.OK) return new ExchangeError("not_asked", "the server ended the stream");
-  const reply = replyOfStatus({ code, details, metadata });
+  const reply = replyFromStatus({ code, details, metadata });
   if (reply === undefined) {
     const because = neverRead.some((words) => details.startsWith(words)) ? "not_asked" : "lost";
     return new ExchangeError(because, `${status[code] ?? code}: ${details}`.slice(0, 200));
@@ -25,15 +25,15 @@ export function failureOfStatus({ code, details, metadata }: StatusObject): Exch
   return new ExchangeError(reply.kind === "elsewhere" ? "not_asked" : "lost", details);
 }
 
-/** What a server of Sluice says to a call. Undefined where the end came from somewhere on the way. */
-export function replyOfStatus({ details, metadata }: StatusObject): Reply | undefined {
+/** A Sluice server's answer to a call. Undefined if the end came from somewhere in between. */
+export function replyFromStatus({ details, metadata }: StatusObject): Reply | undefined {
   const [told] = metadata.get("sluice-code");
   if (typeof told !== "string") return undefined;
-  return replyFromError({ code: told, message: details, problems: problemsOf(metadata) });
+  return replyFromError({ code: told, message: details, problems: decodeProblems(metadata) });
 }
 
-/** Every field that is wrong, if the server names them. */
-function problemsOf(metadata: StatusObject["metadata"]): ToldError["problems"] {
+/** Every invalid field, if the server names them. */
+function decodeProblems(metadata: StatusObject["metadata"]): ReportedError["problems"] {
   const [bytes] = metadata.get("grpc-status-details-bin");
   if (!(bytes instanceof Uint8Array)) return [];
   try {

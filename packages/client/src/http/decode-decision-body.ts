@@ -1,23 +1,15 @@
 import type { DecisionBody, WindowBody } from "@sluice/protocol/http";
-import {
-  type Decision,
-  type DecisionReason,
-  type LimitDecision,
-  parseDuration,
-  type ShadowDenial,
-  type SubjectState,
-  type Window,
-  withLabel,
-} from "sluice";
+import type { Decision, DecisionReason, LimitDecision, SubjectState, Window } from "sluice";
+import { parseDuration, type ShadowDenial, withLabel } from "sluice/internal";
 
-/** A body before it is read: fields as the protocol names them, with whatever values came. */
+/** A body before it is decoded: the protocol's field names, with any values. */
 export type Unread<Body> = { readonly [Key in keyof Body]?: unknown };
 
 type LimitBody = NonNullable<DecisionBody["limits"]>[number];
 type ShadowBody = NonNullable<DecisionBody["shadow"]>[number];
 type PeriodBody = Exclude<WindowBody["per"], string>;
 
-/** A decision from its JSON. Undefined where it is none. */
+/** Decodes a decision from JSON. Undefined if it is not one. */
 export function decodeDecisionBody(body: unknown): Decision | undefined {
   if (!isBody<DecisionBody>(body) || typeof body.allowed !== "boolean" || typeof body.reason !== "string")
     return undefined;
@@ -108,7 +100,7 @@ function perFrom(per: unknown): Window["per"] {
   return { kind: "ms", ms: durationMs(per) };
 }
 
-/** There are few durations, and they come over and over. */
+/** There are few durations, and they repeat. */
 const durations = new Map<string, number>();
 const mostDurations = 1_000;
 

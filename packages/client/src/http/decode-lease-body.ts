@@ -2,7 +2,7 @@ import type { LeaseBody } from "@sluice/protocol/http";
 import type { LeaseReply } from "../exchange.ts";
 import { decodeDecisionBody, isBody } from "./decode-decision-body.ts";
 
-/** A lease from its JSON. Undefined where it is none. */
+/** Decodes a lease from JSON. Undefined if it is not one. */
 export function decodeLeaseBody(body: unknown): LeaseReply | undefined {
   if (!isBody<LeaseBody>(body)) return undefined;
   const { granted, epoch, forgotten, lease_ms: leaseMs, stale_ms: staleMs, cost } = body;

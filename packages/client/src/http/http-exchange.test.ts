@@ -73,10 +73,10 @@ describe("checks over HTTP", () => {
 
   it.each([
     ["from a proxy whose server did not answer", 502, "<html>", "lost"],
-    ["that is no answer at all", 200, "hello", "lost"],
-    ["of a batch that is none", 200, { answers: 5 }, "lost"],
-    ["for a failure of its own", 500, { code: "internal", detail: "oops" }, "lost"],
-    ["from elsewhere", 302, "<html>", "lost"],
+    ["that is not an answer at all", 200, "hello", "lost"],
+    ["of a batch that is not one", 200, { answers: 5 }, "lost"],
+    ["for an internal error", 500, { code: "internal", detail: "oops" }, "lost"],
+    ["from another server", 302, "<html>", "lost"],
   ] as const)("may have been decided with an answer %s", async (_, code, body, because) => {
     const { exchange, ends } = await setUp(answering(code, body));
     await expect(exchange.send("check", checks("a", "b")).replies).rejects.toMatchObject({ because });
@@ -86,21 +86,21 @@ describe("checks over HTTP", () => {
   it.each([
     ["is stopping", 503, { code: "not_ready", detail: "stopping" }, { kind: "elsewhere" }],
     ["is overloaded", 503, { code: "overloaded", detail: "later" }, { reason: "storage_overloaded" }],
-    ["does not know who asks", 401, { code: "unauthenticated", detail: "who?" }, { kind: "refused" }],
-  ] as const)("are each told so by a server that %s", async (_, code, body, reply) => {
+    ["does not accept the token", 401, { code: "unauthenticated", detail: "who?" }, { kind: "refused" }],
+  ] as const)("each get that answer from a server that %s", async (_, code, body, reply) => {
     const { exchange, ends } = await setUp(answering(code, body));
     expect(await exchange.send("check", checks("a", "b")).replies).toMatchObject([reply, reply]);
     expect(await exchange.send("check", checks("a")).replies).toMatchObject([reply]);
     expect(ends).toEqual([]);
   });
 
-  it("may have been decided where the connection breaks", async () => {
+  it("may have been decided if the connection breaks", async () => {
     const { exchange, ends } = await setUp((request) => void request.socket.destroy());
     await expect(exchange.send("check", checks("a")).replies).rejects.toMatchObject({ because: "lost" });
     expect(ends).toHaveLength(1);
   });
 
-  it("may have been decided where the answer breaks off", async () => {
+  it("may have been decided if the answer is cut short", async () => {
     const { exchange } = await setUp((request, response) => {
       response.writeHead(200, { "content-length": "1000" });
       response.write("{", () => request.socket.destroy());
@@ -108,7 +108,7 @@ describe("checks over HTTP", () => {
     await expect(exchange.send("check", checks("a")).replies).rejects.toMatchObject({ because: "lost" });
   });
 
-  it("may have been decided where the answer has no end", async () => {
+  it("may have been decided if the answer is endless", async () => {
     const { exchange } = await setUp((_request, response) => {
       response.writeHead(200);
       const chunk = Buffer.alloc(1024 * 1024, " ");
@@ -125,14 +125,14 @@ describe("checks over HTTP", () => {
     });
   });
 
-  it("were not asked where nobody listens", async () => {
+  it("were not carried out if no server listens", async () => {
     const { exchange, ends } = await setUp(() => undefined);
     await server?.close();
     await expect(exchange.send("check", checks("a")).replies).rejects.toMatchObject({ because: "not_asked" });
     expect(ends).toEqual(["ECONNREFUSED"]);
   });
 
-  it("that nobody waits for let go of their connection", async () => {
+  it("whose answer is not needed release their connection", async () => {
     let left = false;
     const { exchange, ends } = await setUp((request) => {
       request.socket.on("close", () => {
@@ -156,9 +156,9 @@ describe("a server that closes connections after its answers", () => {
       (request.url === "/readyz" ? ready : answering(200, decision))(request, response, number);
     };
 
-  it("is left before it is gone, where it is stopping", async () => {
+  it("is left before it is gone, if it is stopping", async () => {
     const { exchange, ends } = await setUp(closing(answering(503, { status: "stopping" })));
-    // A look may find no answer in its 100 ms, and the next check that is answered makes another.
+    // A probe may find no answer in its 100 ms, and the next answered check starts another.
     const reasonAfterCheck = async (): Promise<string | undefined> => {
       await exchange.send("check", checks("a")).replies;
       return ends[0];
@@ -166,7 +166,7 @@ describe("a server that closes connections after its answers", () => {
     await expect.poll(reasonAfterCheck, { timeout: 30_000, interval: 5 }).toBe("it is stopping");
   });
 
-  it("is asked for that now and then, and goes on to be asked everything else", async () => {
+  it("is asked about that occasionally, and still gets everything else", async () => {
     const { exchange, seen, ends } = await setUp(closing(answering(200, { status: "ready" })));
     for (let i = 0; i < 20; i++) await exchange.send("check", checks("a")).replies;
     const looks = (): number => seen.filter(({ url }) => url === "/readyz").length;
@@ -177,7 +177,7 @@ describe("a server that closes connections after its answers", () => {
 });
 
 describe("opening", () => {
-  it("begins with a new connection, and what breaks of the old ones is no news", async () => {
+  it("starts with a new connection, and failures of old ones are not reported", async () => {
     const { exchange, seen, ends } = await setUp((request, response, number) => {
       if (request.url === "/readyz") answering(200, {})(request, response, number);
       else if (number < 4) answering(200, decision)(request, response, number);
@@ -201,7 +201,7 @@ describe("opening", () => {
     [503, { status: "stopping" }, false],
     [404, "not here", true],
     [502, "<html>", false],
-  ])("asks whether the server is there: %i %j", async (code, body, opens) => {
+  ])("checks whether the server is up: %i %j", async (code, body, opens) => {
     const { exchange, seen } = await setUp(answering(code, body));
     const opened = await exchange.open(15_000).then(
       () => true,
@@ -210,14 +210,14 @@ describe("opening", () => {
     expect([opened, seen[0]!.method, seen[0]!.url]).toEqual([opens, "GET", "/readyz"]);
   });
 
-  it("does not wait for ever", async () => {
+  it("does not wait forever", async () => {
     const { exchange } = await setUp(() => undefined);
     await expect(exchange.open(20)).rejects.toThrow("no answer within 20 ms");
   });
 });
 
-describe("what is not a check", () => {
-  it("is a request of its own for each", async () => {
+describe("a question that is not a check", () => {
+  it("travels in a separate request", async () => {
     const { exchange, seen } = await setUp((request, response, number) => {
       if (request.url === "/v1/give-back") answering(200, { given_back: true })(request, response, number);
       else if (request.url === "/v1/charge") answering(204, "")(request, response, number);
@@ -255,7 +255,7 @@ describe("a lease over HTTP", () => {
   };
   const granted = { granted: 40, epoch: 8, unspent: 41, lease_ms: 5, stale_ms: 6, cost: 2, decision };
 
-  it("is asked for, and told", async () => {
+  it("is requested, and returned", async () => {
     const { exchange, seen } = await setUp(answering(200, granted));
     expect(await exchange.send("lease", [lease]).replies).toMatchObject([
       { kind: "answer", value: { granted: 40, epoch: 8, leaseMs: 5, staleMs: 6, cost: 2, decision: { remaining: 7 } } },
@@ -273,11 +273,11 @@ describe("a lease over HTTP", () => {
   });
 
   it.each([
-    ["a server that knows of none", 404, { code: "not_found", detail: "nothing here" }, "not_found"],
-    ["a gateway that has no such path", 404, "<html>", "not_found"],
-    ["a gateway that lets none through", 403, "<html>", "not_found"],
+    ["a server without leases", 404, { code: "not_found", detail: "nothing here" }, "not_found"],
+    ["a gateway without such a path", 404, "<html>", "not_found"],
+    ["a gateway that blocks it", 403, "<html>", "not_found"],
     ["a server whose policies allow none", 409, { code: "not_leasable", detail: "exact" }, "not_leasable"],
-  ])("is not to be had of %s", async (_, status, body, code) => {
+  ])("is not available from %s", async (_, status, body, code) => {
     const { exchange, ends } = await setUp(answering(status, body));
     expect(await exchange.send("lease", [lease]).replies).toMatchObject([{ kind: "refused", error: { code } }]);
     expect(ends).toEqual([]);
@@ -291,12 +291,12 @@ describe("a lease over HTTP", () => {
     expect(await exchange.send("check", checks("a")).replies).toMatchObject([{ kind: "answer" }]);
   });
 
-  it("is asked for again where a gateway says that too much is asked at the moment", async () => {
+  it("is requested again if a gateway says that it is overloaded at the moment", async () => {
     const { exchange } = await setUp(answering(429, "<html>"));
     expect(await exchange.send("lease", [lease]).replies).toMatchObject([{ kind: "elsewhere" }]);
   });
 
-  it("may have been granted where the counters did not answer, which is not the server's fault", async () => {
+  it("may have been granted if the counters did not answer, which is not the server's fault", async () => {
     const { exchange } = await setUp(answering(503, { code: "store_unavailable", detail: "away" }));
     expect(await exchange.send("lease", [lease]).replies).toMatchObject([{ kind: "failed" }]);
   });
@@ -308,7 +308,7 @@ describe("a lease over HTTP", () => {
     [200, { ...granted, granted: -1 }],
     [200, { ...granted, lease_ms: "5" }],
     [200, { ...granted, decision: undefined }],
-  ])("may have been granted with an answer that is none: %i %j", async (status, body) => {
+  ])("may have been granted if the answer is invalid: %i %j", async (status, body) => {
     const { exchange } = await setUp(answering(status, body));
     await expect(exchange.send("lease", [lease]).replies).rejects.toMatchObject({ because: "lost" });
   });

@@ -25,7 +25,7 @@ const paths: Readonly<Record<QuestionKind, string>> = {
   lease: "/v1/lease",
 };
 
-/** How often a server that closes its connections is asked whether it stops, and how long it has to answer that. */
+/** How often a server that closes its connections is asked whether it is stopping, and how long it has to answer. */
 const lookEveryMs = 100;
 
 /** Questions over HTTP/1.1: a batch is one request, and a lone check a lone one. */
@@ -39,7 +39,7 @@ export class HttpExchange implements Exchange {
   constructor(address: Address, options: ConnectOptions, events: ExchangeEvents) {
     this.#events = events;
     const onBroken = (why: string): void => events.onEnd(why);
-    // As many for each kind: what hangs of one keeps none of another waiting.
+    // As many for each kind: stalled questions of one kind do not block another.
     const maxConnections = this.maxInFlight * Object.keys(paths).length;
     this.#requests = new JsonRequests({ address, options, maxConnections, onBroken });
   }
@@ -49,7 +49,7 @@ export class HttpExchange implements Exchange {
     await this.#look(withinMs);
   }
 
-  /** Whatever answers is there, also if its counters are away: its policies say what happens then. */
+  /** Any answer means that the server is up, even if its counters are unavailable: its policies cover that. */
   async #look(withinMs: number): Promise<void> {
     this.#lookedMs = performance.now();
     const asking = this.#requests.send("GET", "/readyz");
@@ -67,7 +67,7 @@ export class HttpExchange implements Exchange {
 
   send(kind: QuestionKind, questions: readonly SentQuestion[]): Sending {
     const { length } = questions;
-    const body = length === 1 ? bodyOf(questions[0]!) : { checks: questions.map(bodyOf) };
+    const body = length === 1 ? renderBody(questions[0]!) : { checks: questions.map(renderBody) };
     const asking = this.#requests.send("POST", paths[kind], JSON.stringify(body));
     const replies = asking.response.then((response): readonly Reply[] => {
       if (response.closes) this.#lookAgain();
@@ -75,14 +75,14 @@ export class HttpExchange implements Exchange {
       if (kind === "lease") return [readLease(response)];
       return [(kind === "check" ? readDecision(response) : readDone(kind, response)) ?? readRefusal(response)];
     });
-    return { replies, abandon: () => asking.abort("nobody waits for it any more") };
+    return { replies, abandon: () => asking.abort("its answer is no longer needed") };
   }
 
   close(): void {
     this.#requests.close();
   }
 
-  /** A server that closes its connections may be about to stop: it is left before a request finds nobody. */
+  /** A server that closes its connections may be about to stop: it is left before a request finds it gone. */
   #lookAgain(): void {
     if (performance.now() - this.#lookedMs < lookEveryMs) return;
     this.#look(lookEveryMs).catch(({ because, message }: ExchangeError) => {
@@ -91,7 +91,7 @@ export class HttpExchange implements Exchange {
   }
 }
 
-function bodyOf({ question, withinMs }: SentQuestion): object {
+function renderBody({ question, withinMs }: SentQuestion): object {
   if (question.kind === "give") return { receipt: question.receipt };
   if (question.kind === "check") return { ...requestBody(question.request), deadline_ms: withinMs };
   const { domain, dimensions, cost, policies } = question.request;
@@ -102,12 +102,12 @@ function bodyOf({ question, withinMs }: SentQuestion): object {
 
 function requestBody(request: CheckRequest): Readonly<Record<string, unknown>> {
   const { domain, dimensions, cost, id, idTtlMs, preview, policies, details, receipt } = request;
-  // The wire has whole milliseconds.
+  // The wire format has whole milliseconds.
   const id_ttl_ms = idTtlMs === undefined ? undefined : Math.ceil(idTtlMs);
   return { domain, dimensions, cost, id, id_ttl_ms, preview, policies, details, receipt };
 }
 
-/** Allowed, denied, or denied for want of counters: all of them are answers. */
+/** Allowed, denied, or denied because counters are unavailable: all of them are answers. */
 function readDecision({ body }: JsonResponse): Reply | undefined {
   const decision = decodeDecisionBody(body);
   return decision && { kind: "answer", value: decision };
@@ -137,18 +137,21 @@ function readDone(kind: QuestionKind, { status, body }: JsonResponse): Reply | u
   return { kind: "answer", value: undefined };
 }
 
-/** A server that knows of no leases, and a gateway that lets none through, say so with a status of the caller's mistakes. */
+/** A server without leases, and a gateway that blocks them, answer with a 4xx status. */
 function readLease({ status, body }: JsonResponse): Reply {
   const lease = status === 200 ? decodeLeaseBody(body) : undefined;
   if (lease !== undefined) return { kind: "answer", value: lease };
   if (isBody<ErrorBody>(body) && typeof body.code === "string") return errorReply(body);
   if (status === 429) return { kind: "elsewhere", reason: "storage_overloaded" };
-  // Who waited too long for something says 408, and does not say for what.
+  // 408 means that something took too long, without saying what.
   if (status >= 400 && status < 500 && status !== 408) return { kind: "refused", error: noLeases };
   throw new ExchangeError("lost", `it answers with ${status}`);
 }
 
-/** An error for a whole request. Sluice says what it did not do; anything else that answers may have passed the request on. */
+/**
+ * An error for a whole request. Sluice says what it did not do; any other server that answers may have passed the
+ * request on.
+ */
 function readRefusal({ status, body }: JsonResponse): Reply {
   const reply = errorReply(body);
   if (reply.kind === "failed") throw new ExchangeError("lost", `it answers with ${status}`);

@@ -5,21 +5,21 @@ import type { Address } from "../parse-addresses.ts";
 import type { ConnectOptions } from "../remote-limiter.ts";
 import { nodeHttp } from "./node-http.ts";
 
-/** Servers close what is idle for five seconds and more; a question that is just being sent then would be lost. */
+/** Servers close connections that were idle for five seconds or more; a question sent at that moment would be lost. */
 const idleMs = 4_000;
 /** Far more than a batch of decisions with all their limits. */
 const maxAnswerBytes = 16 * 1024 * 1024;
 
 export interface JsonResponse {
   readonly status: number;
-  /** Undefined where it is no JSON. */
+  /** Undefined if it is not JSON. */
   readonly body: unknown;
   /** The server closes the connection after it. */
   readonly closes: boolean;
 }
 
 export interface JsonRequest {
-  /** Rejects with an `ExchangeError`: `not_asked` where there was no connection yet. */
+  /** Rejects with an `ExchangeError`: `not_asked` if there was no connection yet. */
   readonly response: Promise<JsonResponse>;
   abort(why: string): void;
 }
@@ -28,11 +28,11 @@ export interface JsonRequestsOptions {
   readonly address: Address;
   readonly options: ConnectOptions;
   readonly maxConnections: number;
-  /** A connection could not be made, or broke; not where it was aborted here, nor one from before `renew`. */
+  /** A connection failed, or broke; not called if it was aborted here, or is older than `renew`. */
   readonly onBroken: (why: string) => void;
 }
 
-/** Requests to one server, on connections that are kept. None is made before the first request. */
+/** Requests to one server, on persistent connections. None is opened before the first request. */
 export class JsonRequests {
   readonly #options: JsonRequestsOptions;
   readonly #headers: Readonly<Record<string, string>>;
@@ -71,7 +71,7 @@ export class JsonRequests {
         if (!aborted && agent === this.#agent) this.#options.onBroken(why);
       };
       request.on("socket", (socket) => {
-        // Whoever waits for an answer keeps the process alive by a timer.
+        // The timer of the waiting caller keeps the process alive.
         socket.unref();
         connected = !socket.connecting;
         if (connected) return;
@@ -93,17 +93,17 @@ export class JsonRequests {
     };
   }
 
-  /** Lets go of idle connections, which may be dead. The next request makes a new one; what is on its way goes on. */
+  /** Closes idle connections, which may be dead. The next request opens a new one; requests in flight continue. */
   renew(): void {
     const agent = this.#agent;
     if (agent === undefined) return;
     this.#agent = undefined;
-    // Those that are used now end after that.
+    // Connections in use end afterwards.
     agent.maxFreeSockets = 0;
     for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
   }
 
-  /** Ends every connection. The next request makes new ones. */
+  /** Ends every connection. The next request opens new ones. */
   close(): void {
     const agent = this.#agent;
     this.#agent = undefined;

@@ -1,9 +1,9 @@
-/** How long checks are counted before it begins anew. */
+/** How long checks are counted before the count starts over. */
 const windowMs = 1_000;
-/** How many keys are counted in that time at most. What is busy is among the first of them soon. */
+/** How many keys are counted in that time at most. A busy key is soon among the first of them. */
 const maxKeys = 4_096;
 
-/** Which keys are asked about often: counted within a second, of a bounded number of keys. */
+/** Finds frequently checked keys: counted within a second, for a bounded number of keys. */
 export class BusyKeys {
   readonly #perSecond: number;
   readonly #counts = new Map<string, number>();
@@ -14,7 +14,7 @@ export class BusyKeys {
     this.#perSecond = perSecond;
   }
 
-  /** Counts one check. How many a second that makes where the key is busy with it, else 0. */
+  /** Counts one check. Returns the rate per second if the key is busy, else 0. */
   note(key: string, nowMs: number): number {
     if (nowMs - this.#sinceMs >= windowMs) {
       this.#counts.clear();
@@ -27,7 +27,7 @@ export class BusyKeys {
       return 0;
     }
     this.#counts.delete(key);
-    // Many at once are not yet many in a second.
+    // Many checks at once are not yet many in a second.
     return (count * 1_000) / Math.max(nowMs - this.#sinceMs, windowMs / 4);
   }
 }

@@ -5,7 +5,7 @@ import { leasedDecision } from "./leased-decision.ts";
 const request = { dimensions: { user: "ada" } };
 const ask = { holdMs: 60_000, settled: undefined };
 
-/** A limiter, and the same one asked by leases: what was told of a grant of so many, at 0 ms. */
+/** A limiter, and the same limiter behind a lease of this many units, granted at 0 ms. */
 async function grant(algorithm: string, window: string, want: number) {
   const policies = {
     policies: [{ id: "api", max_overshoot: 1, limits: [{ by: ["user"], algorithm, windows: [window] }] }],
@@ -44,7 +44,7 @@ describe("a leased decision", () => {
     expect(leasedDecision(told, 1, 39, sinceMs)).toMatchObject({ resetAfterMs, resetAtMs: startMs + resetsAfterMs });
   });
 
-  it("tells of no more than the limit, in whole units", async () => {
+  it("reports no more than the limit, in whole units", async () => {
     const { decision } = await grant("token_bucket", "100/s", 40);
     const told = { decision: { ...decision, limit: 100.5, remaining: 90, used: 10 }, atMs: 0 };
     expect(leasedDecision(told, 1, 30, 0)).toMatchObject({ limit: 100.5, remaining: 100, used: 0 });

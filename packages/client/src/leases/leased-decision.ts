@@ -1,20 +1,21 @@
-import type { Decision, ShadowDenial } from "sluice";
+import type { Decision } from "sluice";
+import type { ShadowDenial } from "sluice/internal";
 
-/** How the counters stood when the last units were granted. */
-export interface Standing {
+/** The state of the counters when the last units were granted. */
+export interface GrantState {
   readonly decision: Decision;
-  /** By the clock that only runs forward. */
+  /** By the monotonic clock. */
   readonly atMs: number;
 }
 
 const none: readonly ShadowDenial[] = [];
 
 /**
- * The answer to a check that units in hand were spent on. Its numbers are those of the grant: what was left then, with what is
- * still in hand here, which is charged already. What others took or gave since is not in them.
+ * The answer to a check that units in hand paid for. Its numbers are those of the grant: the remainder at that time,
+ * plus the units still in hand here, which are already charged. They do not include what others took or gave since.
  */
 export function leasedDecision(
-  { decision, atMs }: Standing,
+  { decision, atMs }: GrantState,
   cost: number,
   unitsInHand: number,
   nowMs: number,
@@ -38,11 +39,11 @@ export function leasedDecision(
     used: used === undefined ? undefined : Math.max(0, used - unitsInHand),
     retryAfterMs: undefined,
     resetAfterMs: resetAfterMs === undefined ? undefined : Math.max(0, Math.ceil(resetAfterMs - sinceMs)),
-    // Not before now, by the server's clock: a lease may outlive its window.
+    // Never in the past by the server's clock: a lease may outlive its window.
     resetAtMs: resetAtMs === undefined ? undefined : resetAtMs + pastMs,
-    // What is left is as the grant said, so more of it comes when that says.
+    // The remainder is that of the grant, so it grows when the grant says.
     moreAfterMs: moreAfterMs === undefined || left === most ? undefined : Math.max(1, Math.ceil(moreAfterMs - sinceMs)),
-    queue: queueOf(decision, cost, unitsInHand, sinceMs),
+    queue: findPlace(decision, cost, unitsInHand, sinceMs),
     // A subject that is allowed is not throttled, whatever its state was when the units were granted.
     state: state === "throttled" ? "warning" : state,
     denyCount: 0,
@@ -55,8 +56,8 @@ export function leasedDecision(
   };
 }
 
-/** The place in a leaky bucket: behind all that was charged but the units in hand, which come after it. */
-function queueOf(
+/** The place in a leaky bucket: behind everything charged except the units in hand, which come after it. */
+function findPlace(
   { queue, window, resetAfterMs = 0 }: Decision,
   cost: number,
   unitsInHand: number,

@@ -1,4 +1,4 @@
 import { SluiceError } from "sluice";
 
-/** A server that knows of no leases, as such servers say it. */
-export const noLeases: SluiceError = new SluiceError("not_found", "this server knows of no leases");
+/** The error for a server without leases, as such servers word it. */
+export const noLeases: SluiceError = new SluiceError("not_found", "this server does not support leases");

@@ -13,7 +13,7 @@ const staleMs = 8_000;
 const clients = 3;
 const dimensions = { user: "ada" };
 
-/** What becomes of calls: answered, soon or late; carried out and not answered; lost on their way; surely never sent. */
+/** The fate of calls: answered, soon or late; carried out and not answered; lost on the way; certainly never sent. */
 const fates = ["answered", "late", "reply lost", "question lost", "not asked"] as const;
 type Fate = (typeof fates)[number];
 const anyClient = fc.nat(clients - 1);
@@ -37,12 +37,12 @@ const event = fc.oneof(
   },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant("spree" as const) }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("network" as const), fate: fc.constantFrom(...fates) }) },
-  // As a process that is killed: its units are gone, and nobody is told.
+  // Like a killed process: its units are gone, and no server is informed.
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("kill" as const), client: anyClient }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("close" as const), client: anyClient }) },
   {
     weight: 1,
-    // Seldom, because a subject that is not to be leased is left alone for long.
+    // Rare, because a subject that is not to be leased is left alone for long.
     arbitrary: fc.record({ kind: fc.constant("edit" as const), exact: fc.nat(5).map((one) => one === 0) }),
   },
 );
@@ -54,7 +54,7 @@ function policies(exact: boolean): Readonly<Record<string, unknown>> {
   };
 }
 
-/** Servers, and a network that does to calls what it is told. */
+/** Servers, and a network that treats calls as scripted. */
 function setUp() {
   let fate: Fate = "answered";
   const time = new ManualTime();
@@ -78,7 +78,7 @@ function setUp() {
     if (fate === "not asked") fail(false);
     else if (fate === "question lost") schedule(300, () => fail(true));
     else if (fate === "reply lost") {
-      // A server may take its time, also longer than anybody waits.
+      // A server may take longer than any caller waits.
       schedule(calls % 2 === 0 ? 1 : 900, () => void carryOut(question));
       schedule(300, () => fail(true));
     } else {
@@ -96,7 +96,7 @@ function setUp() {
     },
     start: (): RemoteLeases =>
       new RemoteLeases({ perSecond: 5, ask, time: { clock, schedule, scheduleIdly: schedule, soon: () => undefined } }),
-    /** What the counters take to be granted and unspent. */
+    /** The units that the counters consider granted and unspent. */
     async unspent(): Promise<number> {
       const nothing = { epoch: 0, spent: 0, kept: 0, returned: 0 };
       return (await limiter.lease({ dimensions }, { want: 0, holdMs: 1, settled: nothing })).unspent;
@@ -104,7 +104,7 @@ function setUp() {
   };
 }
 
-it("clients never have more to spend than the counters know of, and that is never more than the allowance", {
+it("clients never hold more units than the counters know of, which never exceed the allowance", {
   timeout: 120_000,
 }, async () => {
   let spentOnSprees = 0;

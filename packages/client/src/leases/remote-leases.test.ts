@@ -29,7 +29,7 @@ const reply: LeaseReply = {
   decision: standing,
 };
 
-/** Leases whose server the test plays, on time that the test moves. */
+/** Leases from a server that the test plays, on time that the test moves. */
 function setUp(options: LeaseOptions = {}) {
   const time = new ManualTime();
   const asked: { readonly question: LeaseQuestion; readonly settle: (outcome: Outcome) => void }[] = [];
@@ -40,7 +40,7 @@ function setUp(options: LeaseOptions = {}) {
   });
   const check = (more: CheckRequest = {}): Decision | undefined =>
     leases.decide({ dimensions: { user: "ada" }, ...more });
-  /** How many of so many checks were decided here. */
+  /** How many of these checks were decided locally. */
   const checks = (count: number, more: CheckRequest = {}): number => {
     let decided = 0;
     for (let i = 0; i < count; i++) if (check(more) !== undefined) decided += 1;
@@ -56,7 +56,7 @@ function setUp(options: LeaseOptions = {}) {
   const refuse = (code: ErrorCode): LeaseQuestion => settle({ kind: "refused", error: new SluiceError(code, code) });
   const fail = (mayBeDone: boolean): LeaseQuestion =>
     settle({ kind: "unanswered", reason: "storage_unavailable", mayBeDone });
-  /** With a lease of 100 units in hand. */
+  /** Holds a lease of 100 units. */
   const leased = (more: Partial<LeaseReply> = {}): void => {
     checks(50);
     answer(more);
@@ -65,7 +65,7 @@ function setUp(options: LeaseOptions = {}) {
 }
 
 describe("a subject", () => {
-  it("is leased from 50 checks in a second on, and what comes before goes to servers", async () => {
+  it("is leased starting at 50 checks a second; earlier checks go to servers", async () => {
     const { checks, asked, time, leases } = setUp();
     expect(checks(49)).toBe(0);
     await time.advance(1_000);
@@ -83,7 +83,7 @@ describe("a subject", () => {
     expect(leases.stats).toMatchObject({ held: 1, calls: 1, decided: 0 });
   });
 
-  it("is all that is counted alike: domain, dimensions and policies", () => {
+  it("covers all checks with the same counter: domain, dimensions and policies", () => {
     const { checks, asked, check } = setUp({ perSecond: 3 });
     const others: readonly CheckRequest[] = [
       { dimensions: { user: "ad", a: "" } },
@@ -100,7 +100,7 @@ describe("a subject", () => {
     expect(asked.map(({ question: { request } }) => request)).toMatchObject(others);
   });
 
-  it("is the one that was asked about, whatever becomes of the caller's object", () => {
+  it("is fixed at the check, whatever happens to the caller's object", () => {
     const { leases, asked, answer, checks } = setUp({ perSecond: 2 });
     const dimensions: Record<string, string> = { user: "ada" };
     for (let i = 0; i < 2; i++) leases.decide({ dimensions });
@@ -110,7 +110,7 @@ describe("a subject", () => {
     expect(asked[0]!.question.request.dimensions).toEqual({ user: "ada" });
   });
 
-  it("is left to servers where it is too long to be counted, or too many are", () => {
+  it("is left to servers if it is too long to be counted, or too many are", () => {
     const { checks, check, asked } = setUp({ perSecond: 2 });
     checks(5, { dimensions: { user: "x".repeat(1_100) } });
     for (let i = 0; i < 4_096; i++) check({ dimensions: { user: `u${i}` } });
@@ -120,7 +120,7 @@ describe("a subject", () => {
     expect(asked).toHaveLength(1);
   });
 
-  it("is left to servers where as many are leased as may be", () => {
+  it("is left to servers if the maximum number is leased", () => {
     const { checks, asked } = setUp({ perSecond: 1, max: 2 });
     for (const user of ["a", "b", "c"]) checks(1, { dimensions: { user } });
     expect(asked).toHaveLength(2);
@@ -128,7 +128,7 @@ describe("a subject", () => {
 });
 
 describe("units in hand", () => {
-  it("decide at once, in numbers of the grant", async () => {
+  it("decide at once, with the numbers of the grant", async () => {
     const { leased, check, time } = setUp();
     leased();
     await time.advance(2_000);
@@ -143,14 +143,14 @@ describe("units in hand", () => {
     });
   });
 
-  it("decide so many checks, and no more", () => {
+  it("decide that many checks, and no more", () => {
     const { leased, checks, leases } = setUp();
     leased();
     expect(checks(150)).toBe(100);
     expect(leases.stats).toMatchObject({ decided: 100, units: 0, granted: 100 });
   });
 
-  it("are spent by what a check costs: its own cost, else its policy's", () => {
+  it("are spent by the cost of a check: its own, else its policy's", () => {
     const { leased, check, leases } = setUp();
     leased({ cost: 7 });
     expect(check()).toMatchObject({ cost: 7, allowed: true });
@@ -161,7 +161,7 @@ describe("units in hand", () => {
   });
 
   it.each([{ id: "i" }, { preview: true }, { details: true }, { receipt: true }])(
-    "are not for checks that ask for more: %j",
+    "are not for checks that need more: %j",
     (more) => {
       const { leased, check, leases } = setUp();
       leased();
@@ -170,7 +170,7 @@ describe("units in hand", () => {
     },
   );
 
-  it("are not told of any more when they may not be spent any more", async () => {
+  it("are no longer reported once they may not be spent", async () => {
     const { leased, check, checks, fail, answer, time } = setUp();
     leased({ staleMs: 0 });
     checks(80);
@@ -183,7 +183,7 @@ describe("units in hand", () => {
     expect(check()).toMatchObject({ remaining: 400 + 99 });
   });
 
-  it("never say that a subject is kept out", () => {
+  it("never report a subject as blocked", () => {
     const { leased, check } = setUp();
     leased({ decision: { ...standing, allowed: false, reason: "over_limit", state: "throttled", retryAfterMs: 5 } });
     expect(check()).toMatchObject({
@@ -196,7 +196,7 @@ describe("units in hand", () => {
 });
 
 describe("more", () => {
-  it("is asked for before the last fifth is gone, once, and told what was spent and is kept", async () => {
+  it("is requested before the last fifth is gone, once, with what was spent and is kept", async () => {
     const { leased, checks, asked, answer, time } = setUp();
     leased();
     await time.advance(100);
@@ -208,11 +208,11 @@ describe("more", () => {
     expect(settled).toEqual({ epoch: 10, spent: 80, kept: 20, returned: 0 });
     await time.advance(100);
     expect(checks(100)).toBe(100);
-    // Spent while the call was under way, and since: both of the new epoch.
+    // Spent while the call was in flight, and since: both of the new epoch.
     expect(asked[0]!.question.settled).toEqual({ epoch: 20, spent: 98, kept: 22, returned: 0 });
   });
 
-  it("is never more than servers take", async () => {
+  it("is never more than servers accept", async () => {
     const { leased, checks, asked, time } = setUp();
     leased({ granted: 900_000 });
     await time.advance(100);
@@ -220,7 +220,7 @@ describe("more", () => {
     expect(asked[0]!.question.want).toBe(1_000_000);
   });
 
-  it("is asked for when the lease's time is over, also where much is left", async () => {
+  it("is requested when the lease's time is over, even if much is left", async () => {
     const { leased, checks, asked, time } = setUp();
     leased({ granted: 200 });
     await time.advance(4_999);
@@ -231,7 +231,7 @@ describe("more", () => {
     expect(asked[0]!.question).toMatchObject({ settled: { epoch: 10, spent: 70, kept: 130, returned: 0 } });
   });
 
-  it("is left alone for a while where grants are too small for their calls", async () => {
+  it("is left alone for a while if grants are too small for their calls", async () => {
     const { leased, checks, asked, answer, time } = setUp();
     leased({ granted: 5 });
     expect(checks(50)).toBe(5);
@@ -252,7 +252,7 @@ describe("more", () => {
   });
 });
 
-describe("a subject of which there is never anything to be had", () => {
+describe("a subject that never gets a grant", () => {
   it("is left to servers for 30 s, after some attempts", async () => {
     const { checks, asked, answer, time, leases } = setUp();
     let calls = 0;
@@ -290,7 +290,7 @@ describe("a lease that no server answers for", () => {
     expect(checks(1)).toBe(0);
   });
 
-  it("ends sooner where this client says so", async () => {
+  it("ends sooner if this client says so", async () => {
     const { leased, checks, time, fail } = setUp({ staleMs: 2_000 });
     leased();
     await time.advance(5_000);
@@ -301,7 +301,7 @@ describe("a lease that no server answers for", () => {
     expect(checks(1)).toBe(0);
   });
 
-  it("is not given back where nobody can be asked, and is when somebody can", async () => {
+  it("is given back only once a server is available", async () => {
     const { leased, checks, time, fail, answer } = setUp();
     leased();
     await time.advance(5_000);
@@ -311,7 +311,7 @@ describe("a lease that no server answers for", () => {
     expect(answer({ granted: 0 })).toMatchObject({ want: 0, settled: { epoch: 10, spent: 1, returned: 99 } });
   });
 
-  it("is never spoken of again where the call may have been carried out", async () => {
+  it("is never reported again if the call may have been carried out", async () => {
     const { leased, checks, asked, fail, time, answer } = setUp();
     leased();
     checks(80);
@@ -323,7 +323,7 @@ describe("a lease that no server answers for", () => {
     expect(asked[0]!.question.settled).toEqual({ epoch: 30, spent: 80, kept: 20, returned: 0 });
   });
 
-  it("is told of by the next call where the last one surely was not carried out", async () => {
+  it("is reported by the next call if the last one certainly was not carried out", async () => {
     const { leased, checks, fail, time, asked } = setUp();
     leased();
     checks(80);
@@ -343,7 +343,7 @@ describe("a lease that is not used", () => {
     expect(asked.map(({ question }) => question)).toMatchObject([
       { want: 0, settled: { epoch: 10, spent: 30, kept: 0, returned: 70 } },
     ]);
-    // Until that is done nothing else is, and servers decide.
+    // Until that is done servers decide.
     expect(checks(60)).toBe(0);
     expect(asked).toHaveLength(1);
     answer({ granted: 0 });
@@ -354,7 +354,7 @@ describe("a lease that is not used", () => {
     expect(asked).toHaveLength(1);
   });
 
-  it("is renewed instead where it is", async () => {
+  it("is renewed instead if it is in use", async () => {
     const { leased, checks, asked, time, answer } = setUp();
     leased({ granted: 1_000 });
     for (let i = 0; i < 5; i++) {
@@ -368,7 +368,7 @@ describe("a lease that is not used", () => {
 });
 
 describe("a server that grants no leases", () => {
-  it("gets back what is in hand, and is not asked for this subject for 30 s", async () => {
+  it("gets the units in hand back, and is not asked for this subject for 30 s", async () => {
     const { leased, checks, asked, refuse, answer, time, leases } = setUp();
     leased();
     checks(80);
@@ -385,7 +385,7 @@ describe("a server that grants no leases", () => {
     expect(asked).toHaveLength(2);
   });
 
-  it("nor takes any back is not asked again and again", () => {
+  it("nor accepts any back is not asked over and over", () => {
     const { leased, checks, asked, refuse, leases } = setUp();
     leased();
     checks(80);
@@ -408,7 +408,7 @@ describe("a server that grants no leases", () => {
   });
 
   it.each(["not_found", "permission_denied", "unauthenticated"] as const)(
-    "for nobody (%s) is not asked for 30 s at all",
+    "to any client (%s) is not asked for 30 s at all",
     async (code) => {
       const { checks, asked, refuse, time, leases } = setUp();
       checks(50);
@@ -436,7 +436,7 @@ describe("close", () => {
     expect([asked.length, time.timers, leases.stats.held]).toEqual([0, 0, 0]);
   });
 
-  it("gives back what a call brings that is under way", async () => {
+  it("gives back the grant of a call in flight", async () => {
     const { leases, checks, answer } = setUp();
     checks(50);
     const closed = leases.close(1_000);
@@ -446,7 +446,7 @@ describe("close", () => {
     expect(leases.stats).toMatchObject({ held: 0, returned: 100 });
   });
 
-  it("does not wait where nobody can be asked", async () => {
+  it("does not wait if no server is available", async () => {
     const { leased, leases, fail, time } = setUp();
     leased();
     const closed = leases.close(1_000);
@@ -468,7 +468,7 @@ describe("close", () => {
     await closed;
   });
 
-  it("is done at once where nothing is held", async () => {
+  it("is done at once if nothing is held", async () => {
     const { leases, time } = setUp();
     await leases.close(1_000);
     expect(time.timers).toBe(0);

@@ -1,35 +1,40 @@
 import type { CheckRequest, Decision, SluiceError } from "sluice";
-import { checkOptions, type HeldLease, Lease, LeaseHolder, type LeaseOutcome, type OptionForms } from "sluice/store";
+import { checkOptions, type HeldLease, Lease, LeaseHolder, type LeaseOutcome, type OptionForms } from "sluice/internal";
 import type { Outcome } from "../batch.ts";
 import type { LeaseQuestion, LeaseReply } from "../exchange.ts";
 import { invalidRequest } from "../invalid-request.ts";
 import type { RemoteTime } from "../remote-time.ts";
 import { BusyKeys } from "./busy-keys.ts";
-import { leasedDecision, type Standing } from "./leased-decision.ts";
+import { type GrantState, leasedDecision } from "./leased-decision.ts";
 import { requestKey } from "./request-key.ts";
 
 /** When subjects are leased, and how many. */
 export interface LeaseOptions {
-  /** Starting at this many equal checks a second, they are decided here. Absent: 50. */
+  /** Starting at this many equal checks a second, they are decided locally. Absent: 50. */
   readonly perSecond?: number | undefined;
   /** How many leases are held at most. Absent: 1 000. */
   readonly max?: number | undefined;
-  /** How much longer than usual they are spent while no server answers, at most. Absent: as long as servers say, 60 s. */
+  /**
+   * How much longer than usual they are spent while no server answers, at most. Absent: as long as servers say, 60 s.
+   */
   readonly staleMs?: number | undefined;
 }
 
-/** Numbers that only grow, but for the first two. */
+/** Counters that only grow, except for the first two. */
 export interface RemoteLeasesStats {
-  /** Leases that are held, and units in hand. */
+  /** Leases held, and units in hand. */
   readonly held: number;
   readonly units: number;
-  /** Checks that were decided here. */
+  /** Checks decided locally. */
   readonly decided: number;
-  /** Calls to servers for that, give-backs included; those that granted nothing, or were refused; those without an answer. */
+  /**
+   * Calls to servers for that, give-backs included; those that granted nothing, or were refused; those without an
+   * answer.
+   */
   readonly calls: number;
   readonly refused: number;
   readonly failed: number;
-  /** Units that were granted, given back, and that ended unspent. */
+  /** Units granted, given back, and expired unspent. */
   readonly granted: number;
   readonly returned: number;
   readonly lost: number;
@@ -41,44 +46,44 @@ export interface RemoteLeasesOptions extends LeaseOptions {
   readonly time: RemoteTime;
 }
 
-/** The lease of all checks that are alike. */
+/** The lease of all equal checks. */
 interface RequestLease extends HeldLease {
   readonly key: string;
   readonly request: CheckRequest;
-  /** As the last answer says; the lease goes by them, and is sized to last for `refreshMs`. */
+  /** From the last answer; the lease obeys them, and is sized to last for `refreshMs`. */
   readonly times: { readonly refreshMs: number; leaseMs: number; staleMs: number };
   /** Undefined until something was granted. */
-  standing: Standing | undefined;
-  /** What one check takes that names no cost. */
+  standing: GrantState | undefined;
+  /** The cost of a check that names none. */
   cost: number;
-  /** When it is looked at whether it is still used. */
+  /** When to check whether it is still used. */
   sweepMs: number;
-  /** No more is asked for before this, because grants are too small to be worth their calls. */
+  /** No more is requested before this, because grants are too small to be worth their calls. */
   notBeforeMs: number;
   pauseMs: number;
 }
 
 const usualPerSecond = 50;
 const usualMax = 1_000;
-/** A lease that is used less than this share of what makes a key busy is given back. */
+/** A lease that is used at less than this share of the rate that makes a key busy is given back. */
 const coolShare = 1 / 4;
-/** Before the first answer nothing is known of how long leases are good for, and nothing is in hand. */
+/** Before the first answer the times of leases are unknown, and nothing is in hand. */
 const unknownTimes = { refreshMs: 1_000, leaseMs: 20_000, staleMs: 60_000 } as const;
-/** The most that servers are to be asked for at once. */
+/** The most units to request at once. */
 const maxWant = 1_000_000;
-/** A call costs about as much as this many checks that travel together; less in hand is hardly worth it. */
+/** A call costs about as much as this many checks that travel together; fewer units are hardly worth it. */
 const leastWorth = 16;
 const firstPauseMs = 250;
 const longestPauseMs = 5_000;
-/** How long a key that is not to be leased is left alone, and all of them where servers know of no leases. */
+/** How long a key that is not to be leased is left alone, and all keys if servers have no leases. */
 const restMs = 30_000;
 const maxResting = 1_000;
 const sweepEveryMs = 1_000;
 
 /**
- * Leases of hot keys. Equal checks that come often are decided here, at once, by units that a server granted. Whatever cannot be
- * decided here goes to a server, as if there were no leases. The life of each lease is the story of `LeaseHolder`; here is which
- * checks are busy enough for one, and when servers are left alone because they grant too little.
+ * Leases of hot keys. Frequent equal checks are decided locally, at once, by units that a server granted. Everything
+ * else goes to a server, as if there were no leases. `LeaseHolder` describes the life of each lease; this class decides
+ * which checks are busy enough for one, and when servers are left alone because they grant too little.
  */
 export class RemoteLeases {
   readonly #options: RemoteLeasesOptions;
@@ -143,7 +148,7 @@ export class RemoteLeases {
     };
   }
 
-  /** Decides by what is in hand. Undefined: a server is to be asked. */
+  /** Decides by the units in hand. Undefined: ask a server. */
   decide(request: CheckRequest): Decision | undefined {
     if (this.#closed || !isPlain(request)) return undefined;
     const key = requestKey(request);
@@ -164,16 +169,16 @@ export class RemoteLeases {
     return leasedDecision(standing, cost, lease.spendable(nowMs), nowMs);
   }
 
-  /** Gives everything back, and waits for that: as long as this at most. */
+  /** Gives everything back, and waits for that, up to this time. */
   async close(withinMs: number): Promise<void> {
     this.#closed = true;
     const { schedule } = this.#options.time;
     const all = [...this.#held.values()];
-    // A process that ends waits for this.
+    // A process that is ending waits for this.
     await this.#holder.drain(all, all.length, withinMs, (work, inMs) => schedule(inMs, work));
   }
 
-  /** Counts a check, and leases what is busy with it. */
+  /** Counts a check, and leases its key if it is busy. */
   #note(key: string, request: CheckRequest, nowMs: number): void {
     if (nowMs < this.#noneBeforeMs || this.#isResting(key, nowMs)) return;
     const perSecond = this.#busy.note(key, nowMs);
@@ -223,7 +228,10 @@ export class RemoteLeases {
     held.cost = reply.cost;
   }
 
-  /** While grants are small, the next one is asked for ever later; if there never is anything, the key is left alone for a while. */
+  /**
+   * While grants are small, the next request is made later and later; if there is never a grant, the key is left alone
+   * for a while.
+   */
   #pace(held: RequestLease, nowMs: number): void {
     const { lease } = held;
     if (lease.size >= leastWorth) {
@@ -240,13 +248,13 @@ export class RemoteLeases {
     held.pauseMs = Math.min(held.pauseMs * 2, longestPauseMs);
   }
 
-  /** A server says that there is nothing to be had: for this key, or for all of them if it knows of no leases. */
+  /** A server refuses a grant: for this key, or for all of them if it has no leases. */
   #restAfter({ code }: SluiceError, key: string, nowMs: number): void {
     if (code === "not_leasable" || code === "invalid_request" || code === "policy_not_found") this.#rest(key, nowMs);
     else this.#noneBeforeMs = nowMs + restMs;
   }
 
-  /** Leases whose time is over are renewed where they are used, and given back where they are not. */
+  /** Leases whose time is over are renewed if they are in use, and given back if not. */
   #sweep(nowMs: number): void {
     for (const held of this.#held.values()) {
       const { lease } = held;
@@ -257,14 +265,14 @@ export class RemoteLeases {
   }
 }
 
-/** Whether spending units is all that a check asks for. */
+/** Whether spending units is all that a check needs. */
 function isPlain({ id, preview, details, receipt }: CheckRequest): boolean {
   return id === undefined && preview !== true && details !== true && receipt !== true;
 }
 
 const leaseForms: OptionForms<LeaseOptions> = { perSecond: undefined, max: undefined, staleMs: undefined };
 
-/** Throws an error that names the option that is wrong. */
+/** Throws an error that names the invalid option. */
 export function checkLeaseOptions(options: LeaseOptions): void {
   checkOptions(options, leaseForms, { name: "leases", code: "invalid_request" });
   const { perSecond, max, staleMs } = options;

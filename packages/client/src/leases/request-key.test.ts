@@ -11,6 +11,6 @@ it.each<[CheckRequest, CheckRequest]>([
   [{ policies: ["a", "b"] }, { policies: ["a1 b"] }],
   [{ policies: [] }, {}],
   [{ dimensions: { ["__proto__"]: "a" } }, {}],
-])("checks that may be counted elsewhere have another key: %j, %j", (one, other) => {
+])("checks that may have different counters have different keys: %j, %j", (one, other) => {
   expect(requestKey(one)).not.toBe(requestKey(other));
 });

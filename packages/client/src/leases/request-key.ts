@@ -1,11 +1,11 @@
 import type { CheckRequest } from "sluice";
 
-/** What is longer is not counted, and so never leased. */
+/** Longer keys are not counted, and so never leased. */
 const maxKeyLength = 1_024;
 
 /**
- * One text for all checks that are counted alike: domain, dimensions and named policies, told apart by their lengths. Undefined where it
- * would be too long to be kept.
+ * One text for all checks with the same counters: domain, dimensions and named policies, separated by their lengths.
+ * Undefined if it would be too long to store.
  */
 export function requestKey({ domain = "", dimensions, policies }: CheckRequest): string | undefined {
   let key = `${domain.length} ${domain}`;

@@ -6,7 +6,7 @@ interface Timer {
   readonly wake: () => void;
 }
 
-/** A clock and the timers on it: time passes when a test says so, and everything due on the way happens in its order. */
+/** A clock with timers: time passes when a test says so, and everything due on the way happens in order. */
 export class ManualTime {
   readonly clock: ManualClock = new ManualClock();
   readonly #timers = new Set<Timer>();
@@ -27,7 +27,7 @@ export class ManualTime {
     return this.#timers.size === 0 ? undefined : Math.min(...[...this.#timers].map(({ atMs }) => atMs));
   }
 
-  /** Lets time pass. Promises that a timer settles are followed up before the next one is due. */
+  /** Lets time pass. Promises that a timer settles are followed up before the next timer. */
   async advance(ms: number): Promise<void> {
     const untilMs = this.clock.nowMs() + ms;
     await settled();
@@ -49,7 +49,7 @@ export class ManualTime {
   }
 }
 
-/** Every promise that can be settled without input from outside is settled. */
+/** Settles every promise that needs no input from outside. */
 export function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,5 +1,6 @@
-import type { Decision, StoreUnavailableReason } from "sluice";
-import { outageDecision } from "sluice/store";
+import type { Decision } from "sluice";
+import { outageDecision } from "sluice/internal";
+import type { StoreUnavailableReason } from "sluice/store";
 import {
   type Exchange,
   ExchangeError,
@@ -11,26 +12,26 @@ import {
   type SentQuestion,
 } from "../exchange.ts";
 
-/** A batch as an exchange was handed it, for a test to answer or not. */
+/** A batch as handed to an exchange, for a test to answer or not. */
 export interface ScriptedBatch {
   readonly kind: QuestionKind;
   readonly questions: readonly SentQuestion[];
   /** The values of dimension `user`, in order. */
   readonly users: readonly (string | undefined)[];
   abandoned: boolean;
-  /** Allows everything, or replies with what is given. */
+  /** Allows everything, or replies as given. */
   answer(replies?: readonly Reply[]): void;
-  /** The server could do nothing about any of it. */
+  /** The server did nothing about any of it. */
   turnAway(reason: StoreUnavailableReason): void;
   fail(because: FailedBecause): void;
 }
 
-/** An exchange that a test plays: what the line does with what happens to batches, without a network. */
+/** An exchange that a test plays: shows how the line handles events, without a network. */
 export class ScriptedExchange implements Exchange {
   readonly maxInFlight: number;
   readonly batches: ScriptedBatch[] = [];
   readonly events: ExchangeEvents;
-  /** Whether it can be reached; a promise is one more way to say when. */
+  /** Whether it is reachable; a promise resolves later. */
   reachable: boolean | Promise<void> = true;
   opened = 0;
   closed = 0;

@@ -1,10 +1,10 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { compileTestLimit, windowOf } from "../testing/index.ts";
+import { compileTestLimit, testWindow } from "../testing/index.ts";
 import { type ArrivalTake, broughtBack, chargeArrival, decideArrival, giveArrival, takeArrival } from "./arrival.ts";
 
 const windowFor = (limit: number, perMs: number, burst = limit) =>
-  compileTestLimit({ algorithm: "leaky_bucket", windows: [windowOf(limit, perMs, burst)] }).windows[0]!;
+  compileTestLimit({ algorithm: "leaky_bucket", windows: [testWindow(limit, perMs, burst)] }).windows[0]!;
 
 describe("an arrival time", () => {
   it("lets a cost of exactly the burst pass, at any rate and any length", () => {

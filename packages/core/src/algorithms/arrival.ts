@@ -13,12 +13,13 @@ import { createVerdict, type WindowVerdict, type WritableVerdict } from "./windo
  *
  * An arrival in the past is an idle counter, the same as an absent one.
  *
- * A debt (see `chargeArrival`) is stored as the negated instant. Without that mark an arrival further ahead than any limit
- * of the counter allows cannot come from one: it was lowered or the clock stepped back, and it is brought back to what the
- * whole burst is worth, a counter that is just used up. Nobody is locked out by an edit or a clock.
+ * A debt (see `chargeArrival`) is stored as the negated instant. Without that mark an arrival further ahead than any
+ * limit of the counter allows cannot come from one: the limit was lowered or the clock stepped back, and the arrival is
+ * corrected to what the whole burst is worth, a counter that is just used up. An edit or a clock never locks a subject
+ * out.
  */
 
-/** The instant nothing was ever counted. */
+/** The arrival of a counter that was never used. */
 export const neverArrived = 0;
 
 /** The time a cost is worth at the window's rate, rounded up: rounding is always on the strict side. */
@@ -28,8 +29,8 @@ export function worthMs(window: CompiledWindow, cost: number): number {
 
 /**
  * Rounding up each cost would let a bucket of 3/s hold 2.999999 after a second, and refuse the third request. The
- * tolerance is what the burst is worth, and enough slack for about a thousand roundings: at most a microsecond, and never
- * more than a thousandth of one unit of cost.
+ * tolerance is what the burst is worth, plus enough slack for about a thousand roundings: at most a microsecond, and
+ * never more than a thousandth of one unit of cost.
  */
 export function compileArrival(
   limit: number,
@@ -55,29 +56,30 @@ export function aheadMs(window: CompiledWindow, arrivalMs: number, nowMs: number
 }
 
 /**
- * The arrival to keep in place of one that the limit cannot have left behind: it was lowered since, or a clock stepped back.
- * Undefined where nothing is wrong. A take keeps it even where it denies: otherwise the counter would be found just used up
- * again and again, until the old limit or the old clock had caught up, and the subject be locked out.
+ * The arrival to store in place of one that the limit cannot have left behind: it was lowered since, or a clock stepped
+ * back. Undefined if nothing is wrong. A take stores it even if it denies: otherwise the subject would be locked out
+ * until the old limit or the old clock had caught up.
  */
 export function broughtBack(window: CompiledWindow, arrivalMs: number, nowMs: number): number | undefined {
   const furthestMs = (arrivalMs < 0 ? 2 : 1) * window.furthestMs;
   return Math.abs(arrivalMs) - nowMs > furthestMs ? nowMs + window.fullMs : undefined;
 }
 
-function left(window: CompiledWindow, aheadMs: number): number {
+/** Whole units of cost that are left when the arrival is `aheadMs` ahead of now. */
+export function unitsLeft(window: CompiledWindow, aheadMs: number): number {
   const units = Math.floor(((window.toleranceMs - aheadMs) * window.source.limit) / window.perMs);
-  // The slack is for rounding, not for show; and debt is no negative quantity of requests.
+  // The slack is for rounding, not for show; and debt is not a negative quantity of requests.
   return Math.min(Math.max(units, 0), Math.floor(window.capacity));
 }
 
-/** When one unit more is left than `remaining`, which is what `left` says of being so far ahead. */
+/** When one unit more than `remaining` is left; `remaining` is what `unitsLeft` returns for `aheadMs`. */
 export function moreArrivesMs(window: CompiledWindow, aheadMs: number, remaining: number): number {
   const { capacity, toleranceMs, perMs, source } = window;
   if (remaining + 1 > capacity) return Number.POSITIVE_INFINITY;
   return Math.ceil(aheadMs - toleranceMs + ((remaining + 1) * perMs) / source.limit);
 }
 
-/** Into a new verdict, or into one that is used again and again. */
+/** Writes into a new verdict, or into one that is reused. */
 export function decideArrival(
   window: CompiledWindow,
   arrivalMs: number,
@@ -90,8 +92,8 @@ export function decideArrival(
   const waitMs = aheadAfter - window.toleranceMs;
   const fits = cost > window.capacity ? "never" : waitMs <= 0 ? "now" : "later";
   into.fits = fits;
-  into.remaining = left(window, ahead);
-  into.remainingAfter = left(window, aheadAfter);
+  into.remaining = unitsLeft(window, ahead);
+  into.remainingAfter = unitsLeft(window, aheadAfter);
   into.retryAfterMs = fits === "now" ? 0 : fits === "later" ? Math.ceil(waitMs) : Number.POSITIVE_INFINITY;
   into.resetAfterMs = Math.ceil(ahead);
   into.resetAfterTakeMs = Math.ceil(aheadAfter);
@@ -103,9 +105,9 @@ export function decideArrival(
   return into;
 }
 
-/** What a take of one window answers: `decideArrival` for when nothing else has to agree. */
+/** The answer to a take from one window: `decideArrival` for when nothing else has to agree. */
 export interface ArrivalTake {
-  /** `blocked` is never by the window itself. */
+  /** The window itself never answers `blocked`. */
   fits: WindowVerdict["fits"] | "blocked";
   remaining: number;
   retryAfterMs: number;
@@ -116,9 +118,9 @@ export interface ArrivalTake {
 }
 
 /**
- * Decides one window for good, into an object that is used again and again, and gives the arrival to keep: the new one if the
- * cost fits, one that was brought back, or undefined where nothing changes. The same answers as `decideArrival` without what
- * only several windows need.
+ * Decides one window for good, into an object that is reused, and returns the arrival to store: the new one if the cost
+ * fits, a corrected one, or undefined if nothing changes. The same answers as `decideArrival`, without what only
+ * several windows need.
  */
 export function takeArrival(
   window: CompiledWindow,
@@ -137,14 +139,14 @@ export function takeArrival(
   const never = cost > window.capacity;
   if (waitMs <= 0 && !never) {
     into.fits = "now";
-    into.remaining = left(window, aheadAfter);
+    into.remaining = unitsLeft(window, aheadAfter);
     into.retryAfterMs = 0;
     into.resetAfterMs = Math.ceil(aheadAfter);
     into.moreAfterMs = moreArrivesMs(window, aheadAfter, into.remaining);
     return nowMs + aheadAfter;
   }
   into.fits = never ? "never" : "later";
-  into.remaining = left(window, ahead);
+  into.remaining = unitsLeft(window, ahead);
   into.retryAfterMs = never ? Number.POSITIVE_INFINITY : Math.ceil(waitMs);
   into.resetAfterMs = Math.ceil(ahead);
   into.moreAfterMs = never ? moreArrivesMs(window, ahead, into.remaining) : into.retryAfterMs;
@@ -155,21 +157,21 @@ export function queuePosition(window: CompiledWindow, aheadAfterMs: number): num
   return Math.ceil((aheadAfterMs * window.source.limit) / window.perMs - 1e-3);
 }
 
-/** Takes unconditionally. Beyond the tolerance it is debt, and debt is bounded by what the capacity is worth. */
+/** Takes unconditionally. Beyond the tolerance it becomes debt, which is bounded by what the capacity is worth. */
 export function chargeArrival(window: CompiledWindow, arrivalMs: number, cost: number, nowMs: number): number {
   const ahead = aheadMs(window, arrivalMs, nowMs);
   const aheadAfter = ahead + worthMs(window, cost);
   if (aheadAfter <= window.toleranceMs) return nowMs + aheadAfter;
-  // It may be further ahead already, by another tier.
+  // It may be further ahead already, because of another tier.
   return -(nowMs + Math.max(ahead, Math.min(aheadAfter, window.toleranceMs + worthMs(window, window.capacity))));
 }
 
-/** The time a credit is worth, rounded down: what is given back is on the strict side as well. */
+/** The time a credit is worth, rounded down: giving back is on the strict side as well. */
 export function creditWorthMs(window: CompiledWindow, cost: number): number {
   return floorToGrid((cost * window.perMs) / window.source.limit);
 }
 
-/** Gives a cost back unconditionally: debt shrinks first, and idle is the end of it. Undefined for what is idle already. */
+/** Gives a cost back unconditionally, debt first and down to idle. Undefined if it is idle already. */
 export function creditArrival(
   window: CompiledWindow,
   arrivalMs: number,
@@ -191,9 +193,9 @@ export interface GivenArrival {
 }
 
 /**
- * Gives a take back. The cost stands in the counter as a stretch of time that ends at `takenArrivalMs`, the arrival that
- * the take left behind less whatever has been given back since; what now has passed of the stretch has drained. Only the
- * rest is given. If nothing is left of it, or the counter has been brought back below it, the give-back is void.
+ * Gives a take back. Its cost is a stretch of time in the counter that ends at `takenArrivalMs`, the arrival that the
+ * take left behind less whatever has been given back since; the part before now has drained. Only the rest is given. If
+ * nothing is left of it, or the counter was corrected to below it, the give-back is void.
  */
 export function giveArrival(
   window: CompiledWindow,

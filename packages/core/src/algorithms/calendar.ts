@@ -4,7 +4,7 @@ const dayMs = 24 * 60 * 60 * 1000;
 
 const calendars = new Map<string, Calendar>();
 
-/** The one calendar of a unit and a time zone: what `Intl` needs for it is not small. */
+/** The one calendar of a unit and a time zone, shared because `Intl`'s objects are not small. */
 export function findCalendar(unit: "day" | "month", timeZone: string): Calendar {
   const name = `${unit} ${timeZone}`;
   let calendar = calendars.get(name);
@@ -16,8 +16,8 @@ export function findCalendar(unit: "day" | "month", timeZone: string): Calendar 
 }
 
 /**
- * Days and months of a time zone, as `Intl` knows it. Days are 23 or 25 hours long where clocks change. The window
- * last found is remembered: almost every question is about the same one.
+ * Days and months of a time zone, as `Intl` knows it. Days are 23 or 25 hours long when clocks change. The last window
+ * found is remembered: almost every question is about the same one.
  */
 function createCalendar(unit: "day" | "month", timeZone: string): Calendar {
   const format = new Intl.DateTimeFormat("en-US", {

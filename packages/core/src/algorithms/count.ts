@@ -1,6 +1,6 @@
 import type { CompiledWindow } from "../limits/compiled-limit.ts";
 import { alignedEndMs } from "./aligned-window.ts";
-import type { WindowVerdict } from "./window-verdict.ts";
+import { createVerdict, type WindowVerdict, type WritableVerdict } from "./window-verdict.ts";
 
 /**
  * Fixed windows: a count, and the instant its window ends. Windows are aligned to the epoch, or to the calendar of a
@@ -9,7 +9,7 @@ import type { WindowVerdict } from "./window-verdict.ts";
 
 export const onceRetentionMs: number = 30 * 24 * 60 * 60 * 1000;
 
-/** When the window that holds `nowMs` ends. `originMs` is the epoch time of the clock's origin. */
+/** When the window that contains `nowMs` ends. `originMs` is the epoch time of the clock's origin. */
 export function countEndMs(window: CompiledWindow, nowMs: number, originMs: number): number {
   if (window.perMs === Number.POSITIVE_INFINITY) return Math.ceil(nowMs) + onceRetentionMs;
   if (window.calendar !== undefined) return window.calendar(originMs + Math.floor(nowMs)).endMs - originMs;
@@ -17,13 +17,14 @@ export function countEndMs(window: CompiledWindow, nowMs: number, originMs: numb
 }
 
 /**
- * What still counts at an instant. A count keeps the end it was given, also when the wall clock is moved meanwhile and
- * windows now end at other times: a step gives nothing, and locks nobody out for longer than the window they used up.
+ * What still counts at an instant. A count keeps its end even if the wall clock is moved meanwhile and windows now end
+ * at other times: a step of the clock gives nothing away, and locks no subject out for longer than its used-up window.
  */
 export function runningCount(endMs: number, count: number, nowMs: number): number {
   return endMs > nowMs ? count : 0;
 }
 
+/** Into a new verdict, or into one that is used again and again. */
 export function decideCount(
   window: CompiledWindow,
   endMs: number,
@@ -31,30 +32,29 @@ export function decideCount(
   cost: number,
   nowMs: number,
   originMs: number,
+  into: WritableVerdict = createVerdict(),
 ): WindowVerdict {
   const once = window.perMs === Number.POSITIVE_INFINITY;
   const running = runningCount(endMs, count, nowMs);
   const keepsEnd = running > 0 && !once;
   const endAfterMs = keepsEnd ? endMs : countEndMs(window, nowMs, originMs);
   const after = running + cost;
-  // A one-off quota that is used up does not come back: the rest never fits, though less might.
+  // A used-up one-off quota does not come back: the cost never fits, though less might.
   const never = cost > window.capacity || (once && after > window.capacity);
   const fits = never ? "never" : after <= window.capacity ? "now" : "later";
-  return {
-    fits,
-    remaining: Math.max(window.capacity - running, 0),
-    remainingAfter: Math.max(window.capacity - after, 0),
-    retryAfterMs: fits === "now" ? 0 : fits === "later" ? Math.ceil(endMs - nowMs) : Number.POSITIVE_INFINITY,
-    resetAfterMs: running === 0 ? 0 : Math.ceil(endMs - nowMs),
-    resetAfterTakeMs: Math.ceil(endAfterMs - nowMs),
-    moreAfterMs: once || running === 0 ? Number.POSITIVE_INFINITY : Math.ceil(endMs - nowMs),
-    moreAfterTakeMs: once ? Number.POSITIVE_INFINITY : Math.ceil(endAfterMs - nowMs),
-    queuePosition: 0,
-    queueDelayMs: 0,
-    word0: endAfterMs,
-    word1: after,
-    word2: 0,
-  };
+  into.fits = fits;
+  into.remaining = Math.max(window.capacity - running, 0);
+  into.remainingAfter = Math.max(window.capacity - after, 0);
+  into.retryAfterMs = fits === "now" ? 0 : fits === "later" ? Math.ceil(endMs - nowMs) : Number.POSITIVE_INFINITY;
+  into.resetAfterMs = running === 0 ? 0 : Math.ceil(endMs - nowMs);
+  into.resetAfterTakeMs = Math.ceil(endAfterMs - nowMs);
+  into.moreAfterMs = once || running === 0 ? Number.POSITIVE_INFINITY : Math.ceil(endMs - nowMs);
+  into.moreAfterTakeMs = once ? Number.POSITIVE_INFINITY : Math.ceil(endAfterMs - nowMs);
+  into.queuePosition = 0;
+  into.queueDelayMs = 0;
+  into.word0 = endAfterMs;
+  into.word1 = after;
+  return into;
 }
 
 /** Takes unconditionally; debt is bounded by one more capacity, and ends with the window. */

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { ManualClock } from "../clock.ts";
 import { MemoryCounters } from "../counters/memory-counters.ts";
 import type { Algorithm, Window } from "../policy/policy.ts";
-import { compileTestLimit, conversationStartMs, resolvedLimit, windowOf } from "../testing/index.ts";
+import { compileTestLimit, conversationStartMs, resolvedLimit, testWindow } from "../testing/index.ts";
 import { SlidingLog } from "./sliding-log.ts";
 
 /** What users rely on, for every algorithm, over random limits and random traffic. */
@@ -42,7 +42,7 @@ function windowFor(algorithm: Algorithm): fc.Arbitrary<Window> {
       per: perMs,
       burst: fc.integer({ min: 1, max: 25 }),
     })
-    .map(({ limit, per, burst }) => windowOf(limit, per, bucket ? burst : limit));
+    .map(({ limit, per, burst }) => testWindow(limit, per, bucket ? burst : limit));
 }
 
 function open(algorithm: Algorithm, windows: readonly Window[]) {
@@ -183,7 +183,7 @@ describe("retry-after is exact: refused before it, allowed at it", () => {
   }
 });
 
-describe("retry-after of the sliding window is exact where division is not", () => {
+describe("retry-after of the sliding window is exact even if division is not", () => {
   it("for limits, lengths and costs of any size", () => {
     const call = fc.record({ afterMs: fc.nat(3000), share: fc.double({ min: 0, max: 1, noNaN: true }) });
     fc.assert(
@@ -192,7 +192,7 @@ describe("retry-after of the sliding window is exact where division is not", () 
         fc.integer({ min: 1, max: 5000 }),
         fc.array(call, { maxLength: 30 }),
         (limit, per, traffic) => {
-          const { clock, take, peek } = open("sliding_window", [windowOf(limit, per)]);
+          const { clock, take, peek } = open("sliding_window", [testWindow(limit, per)]);
           for (const { afterMs, share } of traffic) {
             clock.advance(afterMs);
             const cost = Math.max(1, Math.round(share * limit));
@@ -213,7 +213,7 @@ describe("retry-after of the sliding window is exact where division is not", () 
 
   it("for 777/s, whose seventh parts a double cannot hold", () => {
     for (let cost = 1; cost <= 777; cost++) {
-      const { clock, take, peek } = open("sliding_window", [windowOf(777, 1000)]);
+      const { clock, take, peek } = open("sliding_window", [testWindow(777, 1000)]);
       take(777);
       const { retryAfterMs } = peek(cost).outcomes[0]!;
       clock.advance(retryAfterMs - 1);
@@ -276,14 +276,14 @@ describe("more is left at moreAfterMs, and not before", () => {
     });
   }
 
-  it("sliding_log: where entries merge it is never early, and for a preview at most per/256 late", () => {
+  it("sliding_log: if entries merge it is never early, and for a preview at most per/256 late", () => {
     fc.assert(
       fc.property(
         fc.constantFrom(256, 1000, 10_000),
         fc.array(fc.nat(9), { minLength: 270, maxLength: 500 }),
         fc.boolean(),
         (per, gaps, isPreview) => {
-          const { clock, take, peek } = open("sliding_log", [windowOf(100_000, per)]);
+          const { clock, take, peek } = open("sliding_log", [testWindow(100_000, per)]);
           for (const gap of gaps) {
             clock.advance(gap);
             take(1);
@@ -301,11 +301,11 @@ describe("more is left at moreAfterMs, and not before", () => {
     );
   });
 
-  it("never for a one-off quota, nor for what is full", () => {
+  it("never for a one-off quota, nor for a full counter", () => {
     const once = open("fixed_window", [{ limit: 5, per: { kind: "never" }, burst: 5 }]);
     expect(once.take(2).outcomes[0]).toMatchObject({ remaining: 3, moreAfterMs: Number.POSITIVE_INFINITY });
     for (const algorithm of all) {
-      const { moreAfterMs } = open(algorithm, [windowOf(5, 1000)]).peek(1).outcomes[0]!;
+      const { moreAfterMs } = open(algorithm, [testWindow(5, 1000)]).peek(1).outcomes[0]!;
       expect(moreAfterMs, algorithm).toBe(Number.POSITIVE_INFINITY);
     }
   });
@@ -350,7 +350,7 @@ describe("a give-back never admits more", () => {
             at += afterMs;
             const out = passed.filter((one) => one.receipt !== undefined);
             const chosen = gives === undefined || out.length === 0 ? undefined : out[gives % out.length];
-            // What was given back in time has not been used; what was void has.
+            // Costs given back in time were not used; void give-backs were.
             if (chosen !== undefined && store.give(chosen.receipt!)) passed.splice(passed.indexOf(chosen), 1);
             else if (chosen !== undefined) chosen.receipt = undefined;
             const answer = store.take([resolvedLimit(limit, "u", cost)], { receipt: true });
@@ -364,11 +364,11 @@ describe("a give-back never admits more", () => {
   }
 });
 
-describe("a credit admits what it gives back, and no more", () => {
+describe("a credit admits as much as it gives back, and no more", () => {
   /** What happened, in order. Admissions that were given back by their receipts are not among it. */
   type Event = { readonly at: number; readonly admitted: number; readonly credited: number };
 
-  /** Between any two admissions: what the algorithm promises, and what was credited since the first, or since `always`. */
+  /** Between any two admissions: the algorithm's promise, plus what was credited since the first, or since `always`. */
   function expectOnlyCredits(algorithm: Algorithm, window: Window, events: readonly Event[], always: boolean): void {
     for (let from = 0; from < events.length; from++) {
       if (events[from]!.admitted === 0) continue;
@@ -401,7 +401,7 @@ describe("a credit admits what it gives back, and no more", () => {
   const smallActions = actions.map((steps) => steps.map((step) => ({ ...step, cost: Math.min(step.cost, 12) })));
 
   for (const algorithm of all) {
-    it(`${algorithm}, whenever it comes, also to debt`, () => {
+    it(`${algorithm}, whenever it comes, even to debt`, () => {
       fc.assert(
         fc.property(windowFor(algorithm), actions, (window, steps) => {
           const { clock, store, limit, take } = open(algorithm, [window]);
@@ -481,7 +481,7 @@ describe("a credit admits what it gives back, and no more", () => {
       );
     });
 
-    it(`${algorithm}: what is left rises by it, up to all there is`, () => {
+    it(`${algorithm}: the remainder rises by it, up to all there is`, () => {
       fc.assert(
         fc.property(windowFor(algorithm), actions, (window, steps) => {
           const { clock, store, limit, take, peek } = open(algorithm, [window]);
@@ -534,7 +534,7 @@ describe("all or nothing", () => {
   });
 });
 
-describe("clock steps lock nobody out and give no more than one burst", () => {
+describe("clock steps lock no subject out and give no more than one burst", () => {
   for (const algorithm of all) {
     it(`${algorithm}: the whole clock steps back, or the wall clock alone steps either way`, () => {
       const steps = fc.array(
@@ -562,7 +562,7 @@ describe("clock steps lock nobody out and give no more than one burst", () => {
           // Aligned windows may begin anew with each step of the wall clock: one window's worth each time.
           const windows = window.burst * (2 + 2 * moves.length);
           expect(admittedCost).toBeLessThanOrEqual(windows + (window.limit * (elapsedMs + 1)) / per);
-          // And after two windows of quiet everybody gets in again.
+          // And after two windows of quiet every subject gets in again.
           clock.advance(2 * per + (2 * window.burst * per) / window.limit + 1001);
           expect(take(1).taken).toBe(true);
         }),

@@ -42,7 +42,7 @@ export class SlidingLog {
     return this.size - passed;
   }
 
-  /** Drops what no longer counts. */
+  /** Drops entries that no longer count. */
   settle(nowMs: number, perMs: number): void {
     const entries = this.#entries;
     let kept = 0;
@@ -115,8 +115,8 @@ export class SlidingLog {
 }
 
 /**
- * How long until an entry is freed that leaves more than there is now: the oldest that counts, unless the log is in debt. Where a take
- * would merge entries it is dated as it will be then, which for a preview is at most per/256 late.
+ * How long until an entry is freed that leaves more than there is now: the oldest that counts, unless the log is in
+ * debt. If a take would merge entries, it is dated as it will be then, which for a preview is at most per/256 late.
  */
 function nextFreedMs(
   { capacity, perMs }: CompiledWindow,

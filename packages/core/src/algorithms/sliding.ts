@@ -1,6 +1,6 @@
 import type { CompiledWindow } from "../limits/compiled-limit.ts";
 import { alignedEndMs } from "./aligned-window.ts";
-import type { WindowVerdict } from "./window-verdict.ts";
+import { createVerdict, type WindowVerdict, type WritableVerdict } from "./window-verdict.ts";
 
 /**
  * The sliding window counter: the current epoch-aligned window's count, and the previous one's weighted by how much of
@@ -8,19 +8,19 @@ import type { WindowVerdict } from "./window-verdict.ts";
  *
  *     used = current + previous × (end − now) / per
  *
- * `idleMs` in the state is one window after the end of the current one, when neither count matters any more.
+ * `idleMs` in the state is one window after the end of the current one, when neither count matters.
  */
 
 export interface SlidingState {
-  /** End of the window that holds now. */
+  /** End of the current window. */
   readonly endMs: number;
   readonly current: number;
   readonly previous: number;
 }
 
 /**
- * A counter keeps the windows it began with until it is idle, also when the wall clock is moved meanwhile; a fresh one is
- * aligned to the epoch.
+ * A counter keeps the windows it began with until it is idle, even if the wall clock is moved; a fresh one is aligned
+ * to the epoch.
  */
 export function slidingStateAt(
   window: CompiledWindow,
@@ -46,10 +46,10 @@ function fitsAfter(window: CompiledWindow, at: SlidingState, cost: number, nowMs
 }
 
 /**
- * The wait in closed form. If the current count leaves room, the previous one has to fade to
- * `capacity − current − cost`; if it does not, the wait goes on into the next window, where the current count becomes
- * the one that fades. Counts and lengths are whole numbers and instants are on the time grid, so where the quotient does
- * not come out even the wait does not either, and rounding up lands on the right millisecond.
+ * The wait in closed form. If the current count leaves room, the previous one has to fade to `capacity − current −
+ * cost`; if it does not, the wait extends into the next window, where the current count becomes the one that fades.
+ * Counts and lengths are whole numbers and instants are on the time grid, so if the quotient does not come out even the
+ * wait does not either, and rounding up lands on the right millisecond.
  */
 function waitMs(window: CompiledWindow, at: SlidingState, cost: number, nowMs: number): number {
   const { capacity, perMs } = window;
@@ -79,6 +79,7 @@ function moreMs(window: CompiledWindow, at: SlidingState, remaining: number, now
   return remaining >= window.capacity ? Number.POSITIVE_INFINITY : waitMs(window, at, remaining + 1, nowMs);
 }
 
+/** Into a new verdict, or into one that is used again and again. */
 export function decideSliding(
   window: CompiledWindow,
   idleMs: number,
@@ -87,27 +88,28 @@ export function decideSliding(
   cost: number,
   nowMs: number,
   originMs: number,
+  into: WritableVerdict = createVerdict(),
 ): WindowVerdict {
   const at = slidingStateAt(window, idleMs, current, previous, nowMs, originMs);
   const after: SlidingState = { endMs: at.endMs, current: at.current + cost, previous: at.previous };
   const fits = cost > window.capacity ? "never" : fitsAfter(window, at, cost, nowMs, 0) ? "now" : "later";
   const remaining = left(window, at, nowMs);
   const remainingAfter = left(window, after, nowMs);
-  return {
-    fits,
-    remaining,
-    remainingAfter,
-    retryAfterMs: fits === "now" ? 0 : fits === "later" ? waitMs(window, at, cost, nowMs) : Number.POSITIVE_INFINITY,
-    resetAfterMs: resetMs(window, at, nowMs),
-    resetAfterTakeMs: resetMs(window, after, nowMs),
-    moreAfterMs: moreMs(window, at, remaining, nowMs),
-    moreAfterTakeMs: moreMs(window, after, remainingAfter, nowMs),
-    queuePosition: 0,
-    queueDelayMs: 0,
-    word0: after.endMs + window.perMs,
-    word1: after.current,
-    word2: after.previous,
-  };
+  into.fits = fits;
+  into.remaining = remaining;
+  into.remainingAfter = remainingAfter;
+  into.retryAfterMs =
+    fits === "now" ? 0 : fits === "later" ? waitMs(window, at, cost, nowMs) : Number.POSITIVE_INFINITY;
+  into.resetAfterMs = resetMs(window, at, nowMs);
+  into.resetAfterTakeMs = resetMs(window, after, nowMs);
+  into.moreAfterMs = moreMs(window, at, remaining, nowMs);
+  into.moreAfterTakeMs = moreMs(window, after, remainingAfter, nowMs);
+  into.queuePosition = 0;
+  into.queueDelayMs = 0;
+  into.word0 = after.endMs + window.perMs;
+  into.word1 = after.current;
+  into.word2 = after.previous;
+  return into;
 }
 
 /** Takes unconditionally; debt is bounded by one more capacity in the current window. */
@@ -116,8 +118,8 @@ export function chargeSliding(window: CompiledWindow, at: SlidingState, cost: nu
 }
 
 /**
- * Gives back unconditionally, down to nothing: first what the current window counted. Of the previous one a unit counts only
- * for what has not faded of it, so more of them make up for the rest; as many as are worth no more than that.
+ * Gives back unconditionally, down to nothing: first what the current window counted. A unit of the previous one counts
+ * only for the part that has not faded, so more of them make up for the rest: as many as are worth no more than that.
  */
 export function creditSliding(
   { perMs }: CompiledWindow,

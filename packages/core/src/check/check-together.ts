@@ -8,7 +8,7 @@ import type { CheckRequest } from "../request/check-request.ts";
 import { validateRequest } from "../request/validate-request.ts";
 import { createTakeOptions } from "./take-options.ts";
 
-/** What a limiter does for one request, as far as several together need it. */
+/** The parts of a limiter that deciding several requests together needs. */
 export interface OneByOne {
   readonly counters: CounterStore;
   resolve(request: CheckRequest): Resolution;
@@ -29,7 +29,7 @@ export function checkTogether(
     requests.map((request, i) => limiter.decide(request, resolutions[i]!, answer && answerAt(answer, places[i]!)));
   const decideOutage = (error: unknown): readonly Decision[] =>
     requests.map((request, i) => limiter.decideOutage(request, resolutions[i]!, error));
-  // If one is denied by name nothing is taken, but the others still say how they stand.
+  // If one is denied by name, nothing is taken, but the others still report how they stand.
   const refused = resolutions.some(({ refusals }) => isRefused(refusals));
   try {
     const answer = ask(counters, limits, options, refused);
@@ -40,11 +40,11 @@ export function checkTogether(
   }
 }
 
-/** One request of several, as it is decided: the options of all of them hold for it. */
+/** One of several requests, with the options that hold for all of them. */
 export function parsePart(request: CheckRequest, { preview }: TogetherOptions, index: number): CheckRequest {
   for (const field of ["id", "idTtlMs", "preview", "deadlineMs", "receipt"] as const) {
     if (request[field] === undefined) continue;
-    const message = "is asked of all requests together, not of one of them";
+    const message = "is an option of all requests together, not of one of them";
     throw new SluiceError("invalid_request", `requests[${index}].${field} ${message}`, [
       { path: ["requests", index, field], message },
     ]);
@@ -65,7 +65,7 @@ function ask(
   return counters.take(limits, createTakeOptions({ ...options, details: true }, limits, false));
 }
 
-/** What an answer to several requests is to one of them. */
+/** The part of an answer that belongs to one of several requests. */
 function answerAt(answer: TakeAnswer, places: readonly number[]): TakeAnswer {
   const { outcomes, records } = answer;
   return {

@@ -1,9 +1,10 @@
 import type { LimitOutcome, LimitRecord, ResolvedLimit, TakeAnswer } from "../counters/counter-store.ts";
+import type { SeveralOutcome } from "../counters/several-takes.ts";
 import type { OneOutcome } from "../counters/single-takes.ts";
-import { findSpeaking, leastRemaining, limitDecision, shadowDenials, usedUnits } from "../decision/combine-outcomes.ts";
+import { findDeciding, leastRemaining, limitDecision, shadowDenials, usedUnits } from "../decision/combine-outcomes.ts";
 import { CountedDecision } from "../decision/counted-decision.ts";
 import type { Decision, LimitDecision, ShadowDenial } from "../decision/decision.ts";
-import { SubjectStates, untroubled } from "../decision/subject-states.ts";
+import { type Standing, SubjectStates, untroubled } from "../decision/subject-states.ts";
 import { refusedDecision, unlimitedDecision } from "../decision/uncounted-decision.ts";
 import type { CompiledLimit } from "../limits/compiled-limit.ts";
 import { appliedIn, type Refusal, type Resolution } from "../match/resolve.ts";
@@ -12,7 +13,7 @@ import type { CheckRequest } from "../request/check-request.ts";
 const noShadow: readonly ShadowDenial[] = [];
 const plainCheck = { preview: false, replayed: false };
 
-/** Makes decisions of what counters answered, and remembers how each subject stood. */
+/** Turns the counters' answers into decisions, and remembers each subject's state. */
 export class DecisionMaker {
   readonly #states = new SubjectStates();
 
@@ -25,7 +26,7 @@ export class DecisionMaker {
     if (answer === undefined) return unlimitedDecision(request, appliedIn(resolution), shadowRefusals(refusals));
     const { outcomes } = answer;
     const shadow = findShadow(limits, refusals, answer);
-    const speaking = findSpeaking(limits, outcomes);
+    const speaking = findDeciding(limits, outcomes);
     if (speaking === undefined) {
       const unlimited = unlimitedDecision(request, appliedIn(resolution), shadow);
       // With details, the limits of policies in shadow mode are listed too.
@@ -37,7 +38,10 @@ export class DecisionMaker {
     const remaining = leastRemaining(limits, outcomes);
     const used = usedUnits(outcome.window, outcome.windowRemaining);
     const asked = { preview, replayed: answer.replayed };
-    const decision = this.#decideBy(limit, subject, cost, outcome, remaining, used, answer.atMs, shadow, asked);
+    const standing = this.#isUntroubled(limit, outcome, used)
+      ? untroubled
+      : this.#observe(limit, subject, cost, outcome, used, answer.atMs, preview || answer.replayed);
+    const decision = decideBy(limit, cost, outcome, remaining, used, standing, answer.atMs, shadow, asked);
     if (request.details !== true && answer.receipt === undefined && answer.records === undefined) return decision;
     const record = answer.records?.[speaking.index];
     return {
@@ -48,61 +52,80 @@ export class DecisionMaker {
     };
   }
 
-  /** The decision if one window is all there is. */
+  /** The decision on a single window. */
   decideOne(limit: CompiledLimit, subject: string, cost: number, outcome: Readonly<OneOutcome>): Decision {
-    const { remaining } = outcome;
+    const { remaining, atMs } = outcome;
     const used = usedUnits(outcome.window, remaining);
-    return this.#decideBy(limit, subject, cost, outcome, remaining, used, outcome.atMs, noShadow, plainCheck);
+    const standing = this.#isUntroubled(limit, outcome, used)
+      ? untroubled
+      : this.#observe(limit, subject, cost, outcome, used, atMs, false);
+    return decideBy(limit, cost, outcome, remaining, used, standing, atMs, noShadow, plainCheck);
   }
 
-  /** The decision in the words of the limit that speaks. */
-  #decideBy(
+  /** The decision on several limits, all of them enforced. The subject is read only if its state matters. */
+  decideSeveral(limits: readonly ResolvedLimit[], several: Readonly<SeveralOutcome>): Decision {
+    const { outcome, remaining, atMs } = several;
+    const asked = limits[several.speaking]!;
+    const { limit, cost } = asked;
+    const used = usedUnits(outcome.window, outcome.windowRemaining);
+    const standing = this.#isUntroubled(limit, outcome, used)
+      ? untroubled
+      : this.#observe(limit, asked.subject, cost, outcome, used, atMs, false);
+    return decideBy(limit, cost, outcome, remaining, used, standing, atMs, noShadow, plainCheck);
+  }
+
+  /** Whether the subject's state is surely normal and stays so, without looking it up. */
+  #isUntroubled(
+    { policy }: CompiledLimit,
+    { fits, window }: Pick<LimitOutcome, "fits" | "window">,
+    used: number,
+  ): boolean {
+    return fits === "now" && used / window.capacity <= policy.warnAt && this.#states.size === 0;
+  }
+
+  /** The state of the deciding limit's subject after this decision. */
+  #observe(
     limit: CompiledLimit,
     subject: string,
     cost: number,
-    outcome: Omit<LimitOutcome, "windowRemaining">,
-    remaining: number,
+    { fits, window, resetAfterMs }: Pick<LimitOutcome, "fits" | "window" | "resetAfterMs">,
     used: number,
-    atMs: number,
-    shadow: readonly ShadowDenial[],
-    { preview, replayed }: { readonly preview: boolean; readonly replayed: boolean },
-  ): Decision {
-    const { fits, window, resetAfterMs } = outcome;
-    const { policy } = limit;
-    const allowed = fits === "now";
-    const usedShare = used / window.capacity;
-    const standing =
-      allowed && usedShare <= policy.warnAt && this.#states.size === 0
-        ? untroubled
-        : this.#states.observe(
-            {
-              identity: limit.identity,
-              subject,
-              allowed,
-              // A one-off quota that is used up is exhausted too, although waiting does not help.
-              exhausted: fits !== "never" || cost <= window.capacity,
-              cost,
-              usedShare,
-              warnAt: policy.warnAt,
-              resetAfterMs,
-              nowMs: atMs,
-            },
-            preview || replayed,
-          );
-    return new CountedDecision(
-      limit,
-      window,
-      cost,
-      outcome,
-      remaining,
-      used,
-      standing,
-      atMs,
-      shadow,
-      preview,
-      replayed,
+    nowMs: number,
+    changesNothing: boolean,
+  ): Standing {
+    const { identity, policy } = limit;
+    return this.#states.observe(
+      {
+        identity,
+        subject,
+        allowed: fits === "now",
+        // A used-up one-off quota counts as exhausted too, although waiting does not help.
+        exhausted: fits !== "never" || cost <= window.capacity,
+        cost,
+        usedShare: used / window.capacity,
+        warnAt: policy.warnAt,
+        resetAfterMs,
+        nowMs,
+      },
+      changesNothing,
     );
   }
+}
+
+/** The decision in the words of the limit that speaks. */
+function decideBy(
+  limit: CompiledLimit,
+  cost: number,
+  outcome: Omit<LimitOutcome, "windowRemaining">,
+  remaining: number,
+  used: number,
+  standing: Standing,
+  atMs: number,
+  shadow: readonly ShadowDenial[],
+  { preview, replayed }: { readonly preview: boolean; readonly replayed: boolean },
+): Decision {
+  const { window } = outcome;
+  return new CountedDecision(limit, window, cost, outcome, remaining, used, standing, atMs, shadow, preview, replayed);
 }
 
 function limitDecisions(
@@ -113,7 +136,7 @@ function limitDecisions(
   return limits.map((one, i) => limitDecision(one, outcomes[i]!, record === true ? records?.[i] : undefined));
 }
 
-/** A preview is not recorded, and says what would be. */
+/** A preview is not recorded; it reports what the count would be. */
 function countDenied({ denied }: LimitRecord, { allowed, preview, cost }: Decision): number {
   if (allowed) return 0;
   return preview ? denied + cost : denied;
@@ -129,7 +152,7 @@ function findShadow(
   return shadowed ? [...shadowRefusals(refusals), ...shadowDenials(limits, answer.outcomes)] : noShadow;
 }
 
-/** What policies in shadow mode would deny without asking a counter. */
+/** The denials of shadow policies that need no counter. */
 export function shadowRefusals(refusals: readonly Refusal[]): readonly ShadowDenial[] {
   if (refusals.length === 0) return noShadow;
   return refusals

@@ -4,7 +4,7 @@ import { forcedDecision } from "../decision/uncounted-decision.ts";
 import type { ForcedDecisions } from "../limiter.ts";
 import type { CheckRequest } from "../request/check-request.ts";
 
-/** The kill switch: while it is on, every check is decided alike, whatever policies and counters say. */
+/** The kill switch: while it is on, every check gets the same decision, whatever policies and counters say. */
 export class ForcedChecks {
   readonly #clock: Clock;
   #forced: (ForcedDecisions & { readonly endsMs: number }) | undefined;
@@ -13,13 +13,13 @@ export class ForcedChecks {
     this.#clock = clock;
   }
 
-  /** Undefined: policies decide again. */
+  /** Undefined gives decisions back to the policies. */
   use(forced: ForcedDecisions | undefined): void {
     const leftMs = (forced?.untilMs ?? 0) - this.#clock.epochMs();
     this.#forced = forced === undefined ? undefined : { ...forced, endsMs: this.#clock.nowMs() + leftMs };
   }
 
-  /** Undefined from the moment that it ends. */
+  /** Undefined as soon as it has expired. */
   get current(): ForcedDecisions | undefined {
     if (this.#forced === undefined) return undefined;
     const { mode, untilMs, endsMs } = this.#forced;

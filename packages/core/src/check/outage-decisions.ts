@@ -10,7 +10,7 @@ import type { CheckRequest } from "../request/check-request.ts";
 import { type DecisionMaker, shadowRefusals } from "./decision-maker.ts";
 import { createTakeOptions } from "./take-options.ts";
 
-/** Decides while the counters cannot be asked, by what the policies say for that case (`on_failure`). */
+/** Decides while the counters are unavailable, as the policies say for that case (`on_failure`). */
 export class OutageDecisions {
   readonly #clock: Clock;
   readonly #decisions: DecisionMaker;
@@ -23,8 +23,8 @@ export class OutageDecisions {
   }
 
   /**
-   * A policy that fails closed denies. Otherwise those that fail local are decided by this node's own counters, all or
-   * nothing, and the rest passes. A mistake of the caller stays an error, and is thrown.
+   * A policy that fails closed denies. Otherwise policies that fail local are decided by this node's own counters, all
+   * or nothing, and the rest pass. A caller's mistake stays an error, and is thrown.
    */
   decide(request: CheckRequest, resolution: Resolution, error: unknown): Decision {
     const degraded = outageReason(error);
@@ -38,7 +38,7 @@ export class OutageDecisions {
       const decision = this.#decisions.decide(request, { ...resolution, limits, refusals }, answer);
       if (!decision.allowed) return { ...decision, degraded };
       if (decision.reason !== "unlimited") return { ...decision, reason: "degraded", degraded };
-      // Only policies in shadow mode have local limits for it.
+      // Only shadow policies have local limits here.
       shadow = decision.shadow;
     }
     return degradedDecision(request, resolution.limits, degraded, shadow);

@@ -8,9 +8,9 @@ const maxPreviews = 5000;
 export interface PreviewCacheOptions {
   readonly counters: CounterStore;
   readonly clock: Clock;
-  /** How old a preview may be. 0: every preview is asked for. */
+  /** How old a preview may be. 0 asks the store for every preview. */
   readonly maxAgeMs: number;
-  /** Called for every preview that was answered from memory. */
+  /** Called for every preview answered from memory. */
   readonly onHit: (() => void) | undefined;
 }
 
@@ -29,7 +29,7 @@ export class PreviewCache {
     const key = renderPreviewKey(limits);
     const nowMs = clock.nowMs();
     const known = this.#previews.find(key, nowMs);
-    // A preview from after now was made before the clock stepped back.
+    // A preview dated after now was made before the clock stepped back.
     if (known !== undefined && known.askedMs <= nowMs) {
       onHit?.();
       return known.answer;

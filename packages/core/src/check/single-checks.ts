@@ -1,3 +1,4 @@
+import type { SeveralTakes } from "../counters/several-takes.ts";
 import type { OneOutcome, SingleTakes, TakeCallback } from "../counters/single-takes.ts";
 import type { Decision } from "../decision/decision.ts";
 import type { LimiterOptions } from "../limiter.ts";
@@ -13,11 +14,14 @@ import type { CheckRequest } from "../request/check-request.ts";
 import { rawDimension, rawEndpoint, readDimension } from "../request/read-dimension.ts";
 import type { DecisionMaker } from "./decision-maker.ts";
 import type { OutageDecisions } from "./outage-decisions.ts";
+import { SeveralChecks } from "./several-checks.ts";
 
 const noDimensions: Readonly<Record<string, string>> = {};
 
 export interface SingleChecksOptions {
   readonly takes: SingleTakes;
+  /** Undefined if the counters take from several limits only by `take`. */
+  readonly severalTakes: SeveralTakes | undefined;
   readonly subjects: SubjectDirectory;
   readonly epochMs: () => number;
   readonly decisions: DecisionMaker;
@@ -26,12 +30,12 @@ export interface SingleChecksOptions {
 }
 
 /**
- * The fast path: the commonest check by far, one limit with one window and no further options, goes straight from the
- * endpoint's match to the counter. The decision is the same as by the general path, in about two thirds of the time; see
- * decision 0007, and 0012 for counters that answer later.
+ * The fast path: by far the commonest check, one limit with one window and no further options, goes straight from the
+ * endpoint's match to the counter. The decision is the same as on the general path, in about two thirds of the time;
+ * see decision 0007, and 0012 for counters that answer later.
  *
- * There is one for each snapshot, so a check that waits is decided by the policies it began with. It is itself the
- * callback that a store calls when the answer comes later, so a check needs no closure.
+ * There is one per snapshot, so a check that waits is decided by the policies it began with. It is itself the callback
+ * that a store calls when the answer comes later, so a check needs no closure.
  */
 export class SingleChecks implements TakeCallback<Decision> {
   readonly #snapshot: Snapshot;
@@ -41,6 +45,7 @@ export class SingleChecks implements TakeCallback<Decision> {
   readonly #decisions: DecisionMaker;
   readonly #outages: OutageDecisions;
   readonly #onMissing: LimiterOptions["onMissing"];
+  readonly #several: SeveralChecks | undefined;
 
   constructor(snapshot: Snapshot, options: SingleChecksOptions) {
     this.#snapshot = snapshot;
@@ -50,12 +55,28 @@ export class SingleChecks implements TakeCallback<Decision> {
     this.#decisions = options.decisions;
     this.#outages = options.outages;
     this.#onMissing = options.onMissing;
+    const { severalTakes } = options;
+    this.#several = severalTakes && new SeveralChecks(snapshot, severalTakes, this, options);
   }
 
-  /** Undefined if there is more to the request. A promise only if the store answers later. */
+  /** Undefined if the request needs the general path. A promise only if the store answers later. */
   check(request: CheckRequest): Decision | Promise<Decision> | undefined {
-    const limit = this.#findOnlyLimit(request);
-    if (limit === undefined) return undefined;
+    if (request.policies !== undefined || request.id !== undefined || request.preview === true) return undefined;
+    if (request.details === true || request.receipt === true || request.dimensions === undefined) return undefined;
+    const { dimensions, limits } = request;
+    if (limits !== undefined) {
+      const given = onlyGivenLimit(limits);
+      return given && this.#checkOne(request, given);
+    }
+    const match = this.#snapshot.matchEndpoint(request.domain, rawEndpoint(dimensions));
+    if (!match.settled) return undefined;
+    const { onlyLimit, fewLimits } = candidatesFor(this.#snapshot, match, dimensions, this.#epochMs);
+    if (onlyLimit !== undefined) return this.#checkOne(request, onlyLimit);
+    if (fewLimits === undefined || this.#several === undefined) return undefined;
+    return this.#several.check(request, dimensions, fewLimits);
+  }
+
+  #checkOne(request: CheckRequest, limit: CompiledLimit): Decision | Promise<Decision> | undefined {
     const { dimensions = noDimensions, cost = 1 } = request;
     const value = readDimension(dimensions, limit.source.by[0]!, this.#snapshot.ipv6PrefixBits);
     const windows = this.#findOnlyWindows(limit, value, request);
@@ -79,18 +100,7 @@ export class SingleChecks implements TakeCallback<Decision> {
     return this.#outages.decide(request, resolve(this.#snapshot, this.#subjects, request, this.#epochMs), error);
   }
 
-  /** The only limit of a request, if it is of the commonest kind and the request has no further options. */
-  #findOnlyLimit(request: CheckRequest): CompiledLimit | undefined {
-    if (request.policies !== undefined || request.id !== undefined || request.preview === true) return undefined;
-    if (request.details === true || request.receipt === true || request.dimensions === undefined) return undefined;
-    const { dimensions } = request;
-    if (request.limits !== undefined) return onlyGivenLimit(request.limits);
-    const match = this.#snapshot.matchEndpoint(request.domain, rawEndpoint(dimensions));
-    if (!match.settled) return undefined;
-    return candidatesFor(this.#snapshot, match, dimensions, this.#epochMs).onlyLimit;
-  }
-
-  /** Its windows for the subject, if they are of the commonest kind too. */
+  /** The only limit's windows for the subject, if they are of the commonest kind too. */
   #findOnlyWindows(
     limit: CompiledLimit,
     subject: string,
@@ -98,10 +108,10 @@ export class SingleChecks implements TakeCallback<Decision> {
   ): readonly CompiledWindow[] | undefined {
     const running = this.#subjects;
     const written = this.#snapshot.subjects;
-    // What is known of subjects is said of policies, and not of limits that a request brings along.
-    const isAnybodyKnown = limits === undefined && (running.size !== 0 || written.size !== 0);
-    if (!isAnybodyKnown && limit.tiers.size === 0) return limit.windows;
-    const known = isAnybodyKnown ? { running, written } : undefined;
+    // Tiers and overrides apply to policies, not to limits that a request brings along.
+    const isAnyKnown = limits === undefined && (running.size !== 0 || written.size !== 0);
+    if (!isAnyKnown && limit.tiers.size === 0) return limit.windows;
+    const known = isAnyKnown ? { running, written } : undefined;
     const tier = rawDimension(dimensions, "tier");
     const windows = findWindows(limit, [subject], tier, known, this.#epochMs);
     return windows.length === 1 && windows[0]!.kind === "arrival" ? windows : undefined;

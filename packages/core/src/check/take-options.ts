@@ -1,7 +1,7 @@
 import type { ResolvedLimit, TakeOptions } from "../counters/counter-store.ts";
 import type { CheckRequest } from "../request/check-request.ts";
 
-/** What a store is asked with, for a request and the limits it led to. Undefined if nothing but the charge is asked. */
+/** The options for the store, from a request and its limits. Undefined if it is a plain charge. */
 export function createTakeOptions(
   request: CheckRequest,
   limits: readonly ResolvedLimit[],
@@ -23,7 +23,7 @@ export function createTakeOptions(
   };
 }
 
-/** What a request id is bound to: the policies asked, the counters they led to, and the cost; in whatever order. */
+/** What a request id is bound to: the policies, their counters and the cost, in any order. */
 export function renderFingerprint(limits: readonly ResolvedLimit[]): string {
   const parts = limits.map(({ limit, subject, cost }) => `${limit.identity}\n${cost}\n${subject.length}\n${subject}`);
   return parts.sort().join("\n");

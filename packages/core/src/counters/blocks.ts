@@ -3,7 +3,10 @@ import type { CounterOwners } from "./counter-owners.ts";
 import { type CounterBudget, CounterTable } from "./counter-table.ts";
 import type { Hash64 } from "./hash.ts";
 
-/** Until when subjects are blocked by a limit, by a denial (`block_for`) or by `block`. A subject is given by its hash. */
+/**
+ * When blocks end, by limit and subject. A denial begins one (`block_for`), and so does `block`. A subject is given by
+ * its hash.
+ */
 export class Blocks {
   readonly #table: CounterTable;
   readonly #owners: CounterOwners;
@@ -21,7 +24,7 @@ export class Blocks {
   }
 
   /**
-   * An earlier block is never shortened. False if there is no room for one. The clock never runs back here, so a block never
+   * Never shortens an earlier block. False if there is no room for one. This clock never runs back, so a block never
    * lasts longer than it was begun for.
    */
   begin(limit: CompiledLimit, subject: Hash64, untilMs: number, nowMs: number): boolean {

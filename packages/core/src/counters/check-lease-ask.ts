@@ -2,7 +2,7 @@ import { SluiceError } from "../errors.ts";
 import { maxHoldMs, maxUnits } from "./allowance.ts";
 import type { LeaseAsk } from "./counter-store.ts";
 
-/** Throws `invalid_request`, naming the field, where an ask makes no sense. */
+/** Throws `invalid_request`, naming the field, if an ask makes no sense. */
 export function checkLeaseAsk({ want, holdMs, settled }: LeaseAsk): void {
   checkWhole("want", want, 0, maxUnits);
   checkWhole("holdMs", holdMs, 1, maxHoldMs);

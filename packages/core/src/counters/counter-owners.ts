@@ -1,9 +1,10 @@
-/** How many owners a counter table tells apart. */
+/** How many owners a counter table can tell apart. */
 export const owners = 256;
 
 /**
- * Numbers for the windows that counters belong to, so that a counter says in a byte whose it is. A window keeps its number
- * while it has counters. Where there are more windows than numbers, some share one, and count as one when room is short.
+ * Numbers the windows that counters belong to, so that a counter names its window in one byte. A window keeps its
+ * number while it has counters. If there are more windows than numbers, some share one, and count as one when room is
+ * short.
  */
 export class CounterOwners {
   readonly #numbers = new Map<string, number>();
@@ -13,7 +14,7 @@ export class CounterOwners {
     this.#heldBy = heldBy;
   }
 
-  /** `hash` is the identity's, and is never shown to callers, so which windows share a number cannot be arranged. */
+  /** `hash` is the identity's. Callers never see it, so they cannot arrange for windows to share a number. */
   find(identity: string, hash: number): number {
     return this.#numbers.get(identity) ?? this.#assign(identity, hash);
   }
@@ -23,7 +24,7 @@ export class CounterOwners {
       this.#numbers.set(identity, this.#numbers.size);
       return this.#numbers.size - 1;
     }
-    // One candidate with every call: the first in line, which goes to its end if it still has counters.
+    // Each call tries one candidate: the first in line, which goes to the end if it still has counters.
     const [[oldest, number]] = this.#numbers as unknown as [[string, number]];
     this.#numbers.delete(oldest);
     const isFree = this.#heldBy(number) === 0;

@@ -1,6 +1,6 @@
 import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
 
-/** One limit of one request: which windows, for whom, how much. */
+/** One limit of one request: its windows, subject and cost. */
 export interface ResolvedLimit {
   readonly limit: CompiledLimit;
   /** The limit's own windows, or those of the subject's tier or override. */
@@ -10,40 +10,40 @@ export interface ResolvedLimit {
   /** At least 1; for `charge` also below 0, a credit. */
   readonly cost: number;
   /**
-   * 0 for limits that are enforced. Limits of a shadow policy share a group of their own above 0: each such group is
-   * all or nothing by itself, and is taken only when group 0 is.
+   * 0 for enforced limits. The limits of each shadow policy form a separate group above 0, which is all or nothing on
+   * its own and is taken only if group 0 is.
    */
   readonly group: number;
 }
 
-/** How a limit's windows stand to the cost, told by the one that limits most. */
+/** How a limit's windows stand against the cost, as reported by the most restrictive one. */
 export interface LimitOutcome {
   readonly fits: Fit;
-  /** Which of the limit's windows speaks. */
+  /** The window that reports. */
   readonly window: CompiledWindow;
   /**
-   * The largest cost that would pass by this limit now: the least over all its windows, 0 while the subject is blocked. After the
-   * take where it was taken, as it stood where it was not. Whole units of cost.
+   * The largest cost that this limit would let through now: the least over all its windows, 0 while the subject is
+   * blocked. After the take if it was taken, before it if not. Whole units of cost.
    */
   readonly remaining: number;
-  /** The same of the window that speaks alone. */
+  /** `remaining` of the reporting window alone. */
   readonly windowRemaining: number;
-  /** Whole milliseconds, rounded up; 0 when it fits now, Infinity when it never will. */
+  /** Whole milliseconds, rounded up; 0 if it fits now, Infinity if it never will. */
   readonly retryAfterMs: number;
   readonly resetAfterMs: number;
   /**
-   * First whole millisecond at which `remaining` has grown if nothing else comes; Infinity where no more ever comes. Where the cost fits
-   * later it is `retryAfterMs`.
+   * The first whole millisecond at which `remaining` has grown if no other request comes; Infinity if it never grows.
+   * If the cost fits later, this is `retryAfterMs`.
    */
   readonly moreAfterMs: number;
-  /** Leaky bucket: cost in the bucket with this request, and how long until it has leaked down to it. */
+  /** Leaky bucket: the cost in the bucket including this request, and how long until that has leaked. */
   readonly queuePosition: number;
   readonly queueDelayMs: number;
 }
 
 export type Fit = "now" | "later" | "blocked" | "never";
 
-/** Proof of a take, for giving it back: opaque, printable, good once. */
+/** Proof of a take, for giving it back: opaque, printable, valid once. */
 export type Receipt = string;
 
 export interface TakeAnswer {
@@ -55,19 +55,22 @@ export interface TakeAnswer {
   readonly outcomes: readonly LimitOutcome[];
   /** Undefined when nothing was charged. */
   readonly receipt: Receipt | undefined;
-  /** The id was taken before; these are its outcomes, and nothing was charged. */
+  /** The id was taken before: these are its outcomes, and nothing was charged. */
   readonly replayed: boolean;
   /** One per resolved limit; undefined for limits without a record. Absent if no limit has one. */
   readonly records?: readonly (LimitRecord | undefined)[] | undefined;
 }
 
-/** What is recorded with a limit's counter, decided in the same moment as the take or the peek that brings it. */
+/** What is recorded with a limit's counter, read at the same moment as the take or peek that returns it. */
 export interface LimitRecord {
-  /** Cost that this limit denied in a row, on all nodes, with this request; 0 after an allowance. */
+  /** Cost that this limit denied in a row, on all nodes, including this request; 0 after an allowance. */
   readonly denied: number;
-  /** When it was last decided by, in epoch milliseconds by the store's clock. Undefined: never, or so long ago that it is idle since. */
+  /**
+   * When the limit last decided, in epoch milliseconds by the store's clock. Undefined: never, or not since it became
+   * idle.
+   */
   readonly updatedMs: number | undefined;
-  /** How each window stands: after the take where it was taken. Empty unless `record` asked for it. */
+  /** How each window stands, after the take if it was taken. Empty unless `record` asked for it. */
   readonly windows: readonly WindowReading[];
 }
 
@@ -80,17 +83,23 @@ export interface TakeOptions {
   readonly idTtlMs?: number | undefined;
   /** Whether a receipt is wanted. */
   readonly receipt?: boolean | undefined;
-  /** How long the caller waits at most; a store that waits shorter by itself does so. */
+  /** How long the caller waits at most. A store with a shorter limit keeps to that. */
   readonly deadlineMs?: number | undefined;
-  /** Whether somebody is told every outcome. Else those beside a denial may be left unlooked at, and say that they fit. */
+  /**
+   * Whether every outcome will be read. If not, the outcomes next to a denial may be left undecided, and say that they
+   * fit.
+   */
   readonly details?: boolean | undefined;
-  /** Whether every limit is recorded and reported. Otherwise only those whose policy has `count_denials`, without their windows. */
+  /**
+   * Whether to record and report every limit. Otherwise only those whose policy has `count_denials`, without their
+   * windows.
+   */
   readonly record?: boolean | undefined;
 }
 
 export type PeekOptions = Pick<TakeOptions, "deadlineMs" | "record">;
 
-/** Whether a record is kept of a limit. */
+/** Whether a limit is recorded. */
 export function isRecorded({ limit }: Pick<ResolvedLimit, "limit">, record: boolean | undefined): boolean {
   return record === true || limit.policy.countDenials;
 }
@@ -105,32 +114,33 @@ export interface WindowReading {
 }
 
 /**
- * Where counters live. Every store keeps these promises, and `counterStoreContract` (in `sluice/testing`) holds it to
- * them.
+ * Where counters live. Every store keeps these promises, and `counterStoreContract` (in `sluice/testing`) checks them.
  *
- * - `take` is atomic: all limits of a group are charged, or none is. A denial changes nothing, but for `block_for` and records.
+ * - `take` is atomic: all limits of a group are charged, or none is. A denial changes nothing, except for `block_for`
+ *   and records.
  * - `peek` is `take` without the charge, and changes nothing at all.
- * - `give` undoes a take, once. It is void when the receipt's moment has passed, or the counter was reset or lost
- *   since, so that a late give-back never admits more than the limit allows. What gave anything back forgets its request id.
- * - `charge` takes unconditionally, after the fact. What it takes beyond the capacity is debt, at most one capacity. A cost
- *   below 0 is a credit, given back without a receipt: debt shrinks first, and an empty counter is the end of it, so that no
- *   more than the capacity is ever there. A counter that does not exist stays so. Receipts that are out are worth as much
- *   less, or nothing where the counter was emptied.
- * - `block` denies these subjects from now on, for so long, by each of the limits that is `blockable`; others are left as
- *   they are. It never shortens a block that lasts, credits do not touch it, and `reset` lifts it.
+ * - `give` undoes a take, once. It is void if the receipt's moment has passed, or the counter was reset or lost since,
+ *   so a late give-back never admits more than the limit allows. Giving anything back forgets the take's request id.
+ * - `charge` takes unconditionally, after the fact. Beyond the capacity it becomes debt, at most one capacity. A cost
+ *   below 0 is a credit, given back without a receipt: it reduces debt first, and never more than empties the counter.
+ *   A counter that does not exist stays so. Outstanding receipts lose as much value, or all of it if the counter was
+ *   emptied.
+ * - `block` denies these subjects for the given time, by each limit that is `blockable`; other limits stay as they are.
+ *   It never shortens a block, credits do not touch it, and `reset` lifts it.
  * - `reset` forgets the counters of these limits and subjects, their blocks and their records.
- * - A record (`LimitRecord`) is kept of limits whose policy counts denials, and of every limit of a take that asks for it: an
- *   allowance writes it, and a denial does for the limits that deny. It may be forgotten when the counter is idle.
- * - `forget` is `reset` as far as this process holds anything of them, without asking a server. Absent: it holds nothing.
- * - `read` tells how each window stands.
+ * - A record (`LimitRecord`) is kept for limits whose policy counts denials, and for every limit of a take that asks
+ *   for it. An allowance writes it, and so does a denial for the limits that deny. It may be forgotten when the counter
+ *   is idle.
+ * - `forget` is `reset` limited to what this process holds, without asking a server. Absent: it holds nothing.
+ * - `read` returns how each window stands.
  *
- * A store answers at once where it can (`local`), else with a promise. One that cannot answer rejects with
- * `StoreUnavailable`, soon: a limiter has no timer of its own, and waits for as long as the store does. Any other error
- * is taken for `storage_unavailable`, but for a `SluiceError`, which is the caller's mistake.
+ * A store answers at once if it can (`local`), otherwise with a promise. One that cannot answer rejects soon with
+ * `StoreUnavailable`: a limiter has no timer and waits for as long as the store does. Any other error counts as
+ * `storage_unavailable`, except a `SluiceError`, which is the caller's mistake.
  */
 export interface CounterStore {
   readonly local: boolean;
-  /** Whether this store decides by leases where it can. Absent: it does not. */
+  /** Whether this store decides by leases if it can. Absent: it does not. */
   readonly leases?: boolean | undefined;
   /** Whether this store reports its outages, by a warning or to a listener, so that callers need not. Absent: false. */
   readonly reportsOutages?: boolean | undefined;
@@ -146,13 +156,13 @@ export interface CounterStore {
   close(): void | Promise<void>;
 }
 
-/** What a node asks of the centre, for a set of limits of one subject each. */
+/** What a node asks of the central store, for a set of limits with one subject each. */
 export interface LeaseAsk {
-  /** How many units at most. 0: none, an earlier grant is only settled. */
+  /** How many units at most. 0 only settles an earlier grant. */
   readonly want: number;
-  /** For how long, from when the centre is asked, anything of it may be spent: whole, 1 ms … `maxHoldMs`. */
+  /** How long the grant may be spent, counted from when the central store is asked: whole, 1 ms … `maxHoldMs`. */
   readonly holdMs: number;
-  /** What became of earlier grants of the same limits. Of each unit it is told at most once, also where a reply was lost. */
+  /** What became of earlier grants of the same limits. Each unit is reported at most once, even if a reply was lost. */
   readonly settled?: SettledGrant | undefined;
 }
 
@@ -161,36 +171,42 @@ export interface SettledGrant {
   readonly epoch: number;
   /** Spent: no longer unspent, and charged already. */
   readonly spent: number;
-  /** Unspent and still held: goes over to this grant, and is held for as long as that. */
+  /** Unspent and still held: moves to this grant, and is held for as long as that. */
   readonly kept: number;
-  /** Unspent and given back to the counters: as much of it as the ledger still knows. */
+  /** Unspent and given back to the counters, as far as the ledger still knows it. */
   readonly returned: number;
 }
 
 export interface LeaseAnswer {
   /** Charged to every window of every limit. 0: refused, or not wanted. */
   readonly granted: number;
-  /** Names the time until which the centre remembers what was granted and kept. */
+  /** Names the time until which the central store remembers what was granted and kept. */
   readonly epoch: number;
   readonly atMs: number;
-  /** How each limit stands after the grant; where nothing was granted, to a cost of 1. Empty where these limits live in several places. */
+  /**
+   * How each limit stands after the grant, or against a cost of 1 if nothing was granted. Empty if these limits live in
+   * several places.
+   */
   readonly outcomes: readonly LimitOutcome[];
-  /** How much of the first limit is unspent, as far as the centre knows, with this grant. */
+  /** How much of the first limit is unspent, as far as the central store knows, including this grant. */
   readonly unspent: number;
-  /** Units that were said to be kept and that no ledger knows: they must not be spent. 0 unless a ledger was lost, or it was a lie. */
+  /**
+   * Units reported as kept that no ledger knows: they must not be spent. 0 unless a ledger was lost, or the report was
+   * false.
+   */
   readonly forgotten: number;
 }
 
 /**
- * A store that grants leases: so much is taken at once, to be spent elsewhere later. See docs/leases.md.
+ * A store that grants leases: units taken at once, to be spent later on another node. See docs/leases.md.
  *
  * - A grant is charged when it is made: as much as fits every window of every limit, up to what is wanted.
- * - Of each limit and subject it keeps a *ledger*: what was granted and is unspent, by the time at which that is forgotten, which is
- *   no sooner than `holdMs` and a margin after it was granted. A grant is at most half, rounded up, of what the ledger leaves of
- *   the allowance (`leaseAllowance`). So what is unspent never exceeds the allowance.
- * - What is settled leaves the ledger; what is returned also leaves the counters, as a credit does. Both what is returned and what is
- *   kept is only as much as the ledger has in that epoch: more was never granted. `reset` leaves the ledger alone.
- * - One call is atomic, and is never repeated by itself. Limits that are not leasable (`isLeasable`) are refused.
+ * - For each limit and subject it keeps a *ledger*: the units granted and unspent, by the time they are forgotten,
+ *   which is no sooner than `holdMs` and a margin after the grant. A grant is at most half, rounded up, of what the
+ *   ledger leaves of the allowance (`leaseAllowance`). So the unspent units never exceed the allowance.
+ * - Settled units leave the ledger; returned ones also leave the counters, as a credit does. No more can be returned or
+ *   kept than the ledger has in that epoch: more was never granted. `reset` leaves the ledger alone.
+ * - A call is atomic, and is never repeated automatically. Limits that are not leasable (`isLeasable`) are refused.
  */
 export interface CentralCounters extends CounterStore {
   lease(limits: readonly ResolvedLimit[], ask: LeaseAsk): LeaseAnswer | Promise<LeaseAnswer>;

@@ -128,7 +128,7 @@ describe("a counter table", () => {
     expect(budget.counters).toBe(found);
   });
 
-  it("tells of every counter that leaves, once", () => {
+  it("reports every counter that leaves, once", () => {
     const { table, dropped } = openTable(2, 100);
     for (let i = 0; i < 1000; i++) put(table, i * 104_729, 1, 1e9, 0, i);
     expect(dropped).toHaveLength(1000 - table.count);
@@ -137,7 +137,7 @@ describe("a counter table", () => {
 });
 
 describe("the hash", () => {
-  it("tells texts apart that differ in one unit, in length or in their upper byte", () => {
+  it("distinguishes texts that differ in one unit, in length or in their upper byte", () => {
     const seen = new Set<string>();
     const texts = [
       ..."a b ab ba aa abc abcd abcde abcd\0 \u0161 a\u0100 ab\u0100 abc\u0100 \u0161abc \u0161\u0161 \u6261".split(

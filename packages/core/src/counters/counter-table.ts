@@ -22,7 +22,7 @@ export class CounterTable {
   readonly #budget: CounterBudget;
   readonly #onDrop: ((words: Float64Array, at: number) => void) | undefined;
   #arrays: TableArrays;
-  /** While counters move: where from, how far they are, and the moment before which idle ones stay behind. */
+  /** While counters move: the source, how far the move has got, and the moment before which idle ones stay behind. */
   #growing: { readonly from: TableArrays; readonly idleBeforeMs: number; cursor: number } | undefined;
   #count = 0;
   #hand = 0;
@@ -31,7 +31,7 @@ export class CounterTable {
   readonly #exhausted = new Uint32Array(owners);
   #highestOwner = 0;
 
-  /** `onDrop` is told of every counter that leaves, with its place. */
+  /** `onDrop` is called for every counter that leaves, with its place. */
   constructor(words: number, budget: CounterBudget, onDrop?: (words: Float64Array, at: number) => void) {
     this.words = words;
     this.#stride = words + 1;
@@ -57,7 +57,7 @@ export class CounterTable {
   }
 
   /**
-   * Makes room for a counter that `find` did not find, dropping others where it must. Its words are not set. Returns −1 if
+   * Makes room for a counter that `find` did not find, dropping others if it must. Its words are not set. Returns −1 if
    * there is no room, because every counter that could be dropped for it is exhausted.
    */
   insert(lo: number, hi: number, nowMs: number, owner = 0): number {
@@ -79,6 +79,12 @@ export class CounterTable {
     return this.#highestOwner;
   }
 
+  /** Whether this many counters, of any limits, can be inserted without growing the table or dropping another counter. */
+  hasRoomFor(counters: number): boolean {
+    const count = this.#count + counters;
+    return count <= this.#arrays.slots * maxLoad && this.#budget.hasRoomFor(count, counters);
+  }
+
   /** How many counters a limit has here, and how many of them may be dropped. */
   heldBy(owner: number): number {
     return this.#held[owner]!;
@@ -88,7 +94,7 @@ export class CounterTable {
     return this.#held[owner]! - this.#exhausted[owner]!;
   }
 
-  /** Notes how much of its limit a counter has left: 0 … 1, anything below counts as 0. */
+  /** Notes the share of its limit that a counter has left: 0 … 1; anything below counts as 0. */
   setLeft(at: number, share: number): void {
     const { hashes } = this.#arrays;
     const hi = 2 * at - 1;
@@ -105,7 +111,7 @@ export class CounterTable {
     this.#drop((at - 1) / this.#stride);
   }
 
-  /** Drops the next idle counter of a stretch of slots. False where there is none. */
+  /** Drops the next idle counter in a stretch of slots. False if there is none. */
   evictIdle(nowMs: number): boolean {
     this.#moveSome();
     const { numbers, hashes, mask } = this.#arrays;
@@ -122,8 +128,8 @@ export class CounterTable {
   }
 
   /**
-   * Drops, of a sample of a limit's counters, the one that has used least of it; of several, the one nearest to idle. An
-   * idle counter that is met on the way goes instead, and an exhausted one never does. False if none was found.
+   * From a sample of a limit's counters, drops the one that has used least of it; among equals, the one nearest to
+   * idle. An idle counter met on the way goes instead, and an exhausted one never does. False if none was found.
    */
   evictLeastUsed(owner: number, nowMs: number): boolean {
     if (this.countEvictable(owner) === 0) return false;
@@ -158,7 +164,10 @@ export class CounterTable {
     return true;
   }
 
-  /** Drops what `CounterBudget.evict` would if this were the only table: where bytes are short, no other makes room. */
+  /**
+   * Drops what `CounterBudget.evict` would if this were the only table: when bytes are short, no other table makes
+   * room.
+   */
   evictWithin(atLeast: number, nowMs: number): boolean {
     if (this.evictIdle(nowMs)) return true;
     const largest = findLargest([this], atLeast);
@@ -180,7 +189,7 @@ export class CounterTable {
     return this.#moveOne(growing.from, oldAt);
   }
 
-  /** Begins to move to arrays with more room. False where the bound on bytes does not allow it. */
+  /** Begins to move to larger arrays. False if the bound on bytes does not allow it. */
   #grow(nowMs: number): boolean {
     while (this.#growing !== undefined) this.#moveSome();
     const from = this.#arrays;
@@ -234,7 +243,7 @@ export class CounterTable {
     return at;
   }
 
-  /** Writes the hash into the first idle slot of its chain, else into the empty one at its end. */
+  /** Writes the hash into the first idle slot of its chain, or into the empty one at its end. */
   #place(lo: number, hi: number, nowMs: number): number {
     const { hashes, numbers, mask } = this.#arrays;
     const stride = this.#stride;
@@ -284,13 +293,13 @@ export class CounterTable {
   }
 }
 
-/** What all tables of a store may use together. */
+/** The memory that all tables of a store share. */
 export class CounterBudget {
   counters = 0;
   bytes = 0;
-  /** Counters dropped while they still meant something, because there was no room. */
+  /** Live counters dropped because there was no room. */
   evictedLive = 0;
-  /** Counters that were not kept, because those that could have made room for them were exhausted. */
+  /** Counters not kept, because those that could have made room for them were exhausted. */
   refused = 0;
   readonly maxCounters: number;
   readonly maxBytes: number;
@@ -301,7 +310,7 @@ export class CounterBudget {
     this.maxBytes = maxBytes;
   }
 
-  /** Takes a table's counters into account when one has to go. */
+  /** Adds a table to those whose counters compete for room. */
   watch(table: CounterTable): CounterTable {
     this.#tables.push(table);
     return table;
@@ -314,21 +323,21 @@ export class CounterBudget {
   }
 
   /**
-   * Whether a limit that has so many counters may have one more without another being dropped. None may have more than
-   * eight times the room that it leaves, so there is always some for the others.
+   * Whether a limit with `held` counters may have one more, after `more` others, without dropping another. None may have more
+   * than eight times the room it leaves, so there is always some for the others.
    */
-  hasRoomFor(held: number): boolean {
-    return held < roomFactor * (this.maxCounters - this.counters);
+  hasRoomFor(held: number, more = 0): boolean {
+    return held < roomFactor * (this.maxCounters - this.counters - more);
   }
 
-  /** The same of bytes: whether something that takes so many leaves enough for the others, also with `more` of them. */
+  /** The same for bytes: whether `bytes` leave enough for the others, even after `more` of them. */
   leavesRoom(bytes: number, more = 0): boolean {
     return bytes <= roomFactor * (this.maxBytes - this.bytes - more);
   }
 
   /**
-   * Drops an idle counter of any table, else one in use: of the limit that has most, if that is at least as many as the
-   * newcomer's limit has, and never an exhausted one. False where there is none such.
+   * Drops an idle counter of any table, or else one in use: of the limit with the most, if that is at least as many as
+   * the newcomer's limit has, and never an exhausted one. False if there is none.
    */
   evict(atLeast: number, nowMs: number): boolean {
     this.#tables.sort((one, other) => other.count - one.count);
@@ -338,7 +347,7 @@ export class CounterBudget {
   }
 }
 
-/** The limit that has most counters in one of these tables, some of which may be dropped, if it has so many. */
+/** The limit with the most counters in one of these tables, if it has at least this many and some may be dropped. */
 function findLargest(
   tables: readonly CounterTable[],
   atLeast: number,
@@ -360,13 +369,13 @@ function findLargest(
 const roomFactor = 8;
 const firstSlots = 1024;
 const maxLoad = 0.8;
-/** The load of a table that may not grow any further, up to which small limits still find room. */
+/** The load of a table that cannot grow any further, up to which small limits still find room. */
 const fullLoad = 0.9;
 const movedPerCall = 64;
-/** Slots that are looked at for an idle counter before a living one goes, and living ones that are compared then. */
+/** How many slots to search for an idle counter before dropping a live one, and how many live ones to compare. */
 const idleStretch = 256;
 const evictionSample = 16;
-/** Slots that are looked at for them. The next search goes on where this one stopped. */
+/** How many slots to search for those. The next search continues where this one stopped. */
 const longestSearch = 1024;
 const idleSample = 512;
 const maxLevel = 15;

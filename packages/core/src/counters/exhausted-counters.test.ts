@@ -4,7 +4,7 @@ import { ManualClock } from "../clock.ts";
 import { createLimiter } from "../create-limiter.ts";
 import type { CompiledLimit } from "../limits/compiled-limit.ts";
 import type { Algorithm } from "../policy/policy.ts";
-import { compileTestLimit, conversationStartMs, resolvedLimit, windowOf } from "../testing/index.ts";
+import { compileTestLimit, conversationStartMs, resolvedLimit, testWindow } from "../testing/index.ts";
 import { MemoryCounters, type MemoryCountersOptions } from "./memory-counters.ts";
 
 const algorithms = [
@@ -24,19 +24,19 @@ function open(options: MemoryCountersOptions): { store: MemoryCounters; clock: M
   return { store: new MemoryCounters({ clock, ...options }), clock };
 }
 
-function limitOf(policy: string, algorithm: Algorithm, limit: number, perMs: number): CompiledLimit {
-  return compileTestLimit({ algorithm, windows: [windowOf(limit, perMs)], policy });
+function createLimit(policy: string, algorithm: Algorithm, limit: number, perMs: number): CompiledLimit {
+  return compileTestLimit({ algorithm, windows: [testWindow(limit, perMs)], policy });
 }
 
-function remainingOf(store: MemoryCounters, limit: CompiledLimit, subject: string): number {
+function readRemaining(store: MemoryCounters, limit: CompiledLimit, subject: string): number {
   return store.peek([resolvedLimit(limit, subject)]).outcomes[0]!.remaining;
 }
 
 describe.each(algorithms)("an exhausted counter of %s", (algorithm) => {
   it("outlasts a flood of subjects that are exhausted at once and for longer, in the same memory", () => {
     const { store } = open({ maxCounters: 500 });
-    const tight = limitOf("tight", algorithm, 5, minuteMs);
-    const daily = limitOf("daily", algorithm, 1, dayMs);
+    const tight = createLimit("tight", algorithm, 5, minuteMs);
+    const daily = createLimit("daily", algorithm, 1, dayMs);
     expect(store.take([resolvedLimit(tight, "mallory", 5)]).taken).toBe(true);
     for (let i = 0; i < 10_000; i++) store.take([resolvedLimit(daily, `made-up-${i}`)]);
     expect(store.stats.counters).toBeLessThanOrEqual(500);
@@ -45,7 +45,7 @@ describe.each(algorithms)("an exhausted counter of %s", (algorithm) => {
 
   it("outlasts a flood of its own limit, whose subjects are all exhausted", () => {
     const { store } = open({ maxCounters: 500 });
-    const daily = limitOf("daily", algorithm, 1, dayMs);
+    const daily = createLimit("daily", algorithm, 1, dayMs);
     store.take([resolvedLimit(daily, "mallory")]);
     for (let i = 0; i < 10_000; i++) store.take([resolvedLimit(daily, `made-up-${i}`)]);
     expect(store.take([resolvedLimit(daily, "mallory")]).taken).toBe(false);
@@ -55,7 +55,7 @@ describe.each(algorithms)("an exhausted counter of %s", (algorithm) => {
 
   it("is one too that is refused although a part of the limit is left", () => {
     const { store } = open({ maxCounters: 500 });
-    const limit = limitOf("bytes", algorithm, 100, dayMs);
+    const limit = createLimit("bytes", algorithm, 100, dayMs);
     store.take([resolvedLimit(limit, "mallory", 30)]);
     expect(store.take([resolvedLimit(limit, "mallory", 80)]).taken).toBe(false);
     for (let i = 0; i < 10_000; i++) store.take([resolvedLimit(limit, `made-up-${i}`, 50)]);
@@ -64,7 +64,7 @@ describe.each(algorithms)("an exhausted counter of %s", (algorithm) => {
 
   it("goes when it is idle, and makes room for a new subject again", () => {
     const { store, clock } = open({ maxCounters: 500 });
-    const daily = limitOf("daily", algorithm, 1, dayMs);
+    const daily = createLimit("daily", algorithm, 1, dayMs);
     for (let i = 0; i < 2_000; i++) store.take([resolvedLimit(daily, `made-up-${i}`)]);
     clock.advance(2 * dayMs);
     const refusedBefore = store.stats.refused;
@@ -75,7 +75,7 @@ describe.each(algorithms)("an exhausted counter of %s", (algorithm) => {
 
   it("that was given back may go like any other", () => {
     const { store } = open({ maxCounters: 500 });
-    const daily = limitOf("daily", algorithm, 1, dayMs);
+    const daily = createLimit("daily", algorithm, 1, dayMs);
     for (let i = 0; i < 2_000; i++) {
       const { receipt } = store.take([resolvedLimit(daily, `made-up-${i}`)], { receipt: true });
       expect(store.give(receipt!)).toBe(true);
@@ -87,47 +87,47 @@ describe.each(algorithms)("an exhausted counter of %s", (algorithm) => {
 describe("a flood in one limit", () => {
   it.each(algorithms)("of %s takes no counter from another that has fewer", (algorithm) => {
     const { store } = open({ maxCounters: 1000 });
-    const quiet = limitOf("quiet", algorithm, 10, dayMs);
-    const flooded = limitOf("flooded", algorithm, 3, dayMs);
+    const quiet = createLimit("quiet", algorithm, 10, dayMs);
+    const flooded = createLimit("flooded", algorithm, 3, dayMs);
     for (let i = 0; i < 100; i++) store.take([resolvedLimit(quiet, `u${i}`)]);
     for (let i = 0; i < 10_000; i++) {
       for (let turn = 0; turn < 1 + (i % 4); turn++) store.take([resolvedLimit(flooded, `made-up-${i}`)]);
     }
-    for (let i = 0; i < 100; i++) expect(remainingOf(store, quiet, `u${i}`)).toBe(9);
+    for (let i = 0; i < 100; i++) expect(readRemaining(store, quiet, `u${i}`)).toBe(9);
   });
 
   it("leaves room for new subjects of the others, though all of its counters are exhausted", () => {
     const { store } = open({ maxCounters: 1000 });
-    const flooded = limitOf("flooded", "gcra", 1, dayMs);
-    const quiet = limitOf("quiet", "fixed_window", 10, dayMs);
+    const flooded = createLimit("flooded", "gcra", 1, dayMs);
+    const quiet = createLimit("quiet", "fixed_window", 10, dayMs);
     for (let i = 0; i < 10_000; i++) store.take([resolvedLimit(flooded, `made-up-${i}`)]);
     for (let i = 0; i < 90; i++) store.take([resolvedLimit(quiet, `u${i}`)]);
-    for (let i = 0; i < 90; i++) expect(remainingOf(store, quiet, `u${i}`)).toBe(9);
+    for (let i = 0; i < 90; i++) expect(readRemaining(store, quiet, `u${i}`)).toBe(9);
   });
 
   it("of logs leaves bytes for counters of the others", () => {
     const { store } = open({ maxBytes: 1024 * 1024 });
-    const flooded = limitOf("flooded", "sliding_log", 20, dayMs);
-    const quiet = limitOf("quiet", "gcra", 10, dayMs);
+    const flooded = createLimit("flooded", "sliding_log", 20, dayMs);
+    const quiet = createLimit("quiet", "gcra", 10, dayMs);
     for (let i = 0; i < 40_000; i++) store.take([resolvedLimit(flooded, `made-up-${i % 4000}`)]);
     for (let i = 0; i < 2_000; i++) store.take([resolvedLimit(quiet, `u${i}`)]);
-    for (let i = 0; i < 2_000; i++) expect(remainingOf(store, quiet, `u${i}`)).toBe(9);
+    for (let i = 0; i < 2_000; i++) expect(readRemaining(store, quiet, `u${i}`)).toBe(9);
     expect(store.stats.bytes).toBeLessThanOrEqual(1024 * 1024);
   });
 
   it("that fills a table to its last byte leaves a tenth of it to another limit of the same kind", () => {
     const { store } = open({ maxBytes: 256 * 1024 });
-    const flooded = limitOf("flooded", "sliding_window", 1, dayMs);
-    const quiet = limitOf("quiet", "sliding_window", 10, dayMs);
+    const flooded = createLimit("flooded", "sliding_window", 1, dayMs);
+    const quiet = createLimit("quiet", "sliding_window", 10, dayMs);
     for (let i = 0; i < 20_000; i++) store.take([resolvedLimit(flooded, `made-up-${i}`)]);
     for (let i = 0; i < 100; i++) store.take([resolvedLimit(quiet, `u${i}`)]);
-    for (let i = 0; i < 100; i++) expect(remainingOf(store, quiet, `u${i}`)).toBe(9);
+    for (let i = 0; i < 100; i++) expect(readRemaining(store, quiet, `u${i}`)).toBe(9);
   });
 
   it("does not lift a limit that a request has to pass as well", () => {
     const { store } = open({ maxCounters: 500 });
-    const byAddress = limitOf("by-address", "gcra", 1, dayMs);
-    const byAccount = limitOf("by-account", "gcra", 5, dayMs);
+    const byAddress = createLimit("by-address", "gcra", 1, dayMs);
+    const byAccount = createLimit("by-account", "gcra", 5, dayMs);
     for (let i = 0; i < 2_000; i++) store.take([resolvedLimit(byAddress, `address-${i}`)]);
     let passed = 0;
     for (let i = 0; i < 50; i++) {
@@ -149,8 +149,8 @@ describe("whatever is asked of a full store", () => {
       fc.property(fc.array(visit, { minLength: 600, maxLength: 2000, size: "max" }), (visits) => {
         const { store, clock } = open({ maxCounters: 60 });
         const limits = algorithms.flatMap((algorithm) => [
-          limitOf(`${algorithm}-a`, algorithm, 3, dayMs),
-          limitOf(`${algorithm}-b`, algorithm, 3, 7 * dayMs),
+          createLimit(`${algorithm}-a`, algorithm, 3, dayMs),
+          createLimit(`${algorithm}-b`, algorithm, 3, 7 * dayMs),
         ]);
         const exhausted = new Set<string>();
         for (const { limit, subject, waitMs } of visits) {
@@ -215,7 +215,7 @@ describe("a new subject for which there is no room", () => {
     expect(counters.stats.refused).toBe(refused + 3);
   });
 
-  it("is not said to be blocked where the block cannot be kept", async () => {
+  it("is not reported as blocked if the block cannot be stored", async () => {
     const clock = new ManualClock(conversationStartMs, 0);
     const counters = new MemoryCounters({ clock, maxCounters: 100 });
     const limits = [{ by: ["user"], windows: ["10/d"], blockable: true }];

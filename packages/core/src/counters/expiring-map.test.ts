@@ -9,7 +9,7 @@ describe("an expiring map", () => {
     expect([map.take("a", 50), map.take("a", 50)]).toEqual([1, undefined]);
   });
 
-  it("when full drops what has ended, wherever it stands, before anything that lives", () => {
+  it("when full drops expired entries, wherever they are, before any live one", () => {
     const dropped: number[] = [];
     const map = new ExpiringMap<number>(100, (value) => dropped.push(value));
     map.set("long", -1, 1_000_000, 0);

@@ -1,16 +1,16 @@
 /**
- * A map whose entries end, bounded in size, without a timer. When it is full, ended entries go; only if there are none,
- * the oldest goes before its time, and is counted.
+ * A map of bounded size whose entries expire, without a timer. When it is full, expired entries go; only if there are
+ * none, the oldest goes early, and is counted.
  */
 export class ExpiringMap<T> {
   readonly #max: number;
   readonly #onDrop: ((value: T) => void) | undefined;
   readonly #entries = new Map<string, { readonly value: T; readonly untilMs: number }>();
   #cutShort = 0;
-  /** Additions until ended entries are looked for all over the map, which takes a while, again. */
+  /** Additions until the next search of the whole map for expired entries, which takes a while. */
   #untilSweep = 0;
 
-  /** `onDrop` is told of every value that leaves. */
+  /** `onDrop` is called for every value that leaves. */
   constructor(max: number, onDrop?: (value: T) => void) {
     this.#max = max;
     this.#onDrop = onDrop;
@@ -20,7 +20,7 @@ export class ExpiringMap<T> {
     return this.#entries.size;
   }
 
-  /** Entries that had to go before their time. */
+  /** Entries that had to go early. */
   get cutShort(): number {
     return this.#cutShort;
   }
@@ -30,7 +30,7 @@ export class ExpiringMap<T> {
     return entry !== undefined && entry.untilMs > nowMs ? entry.value : undefined;
   }
 
-  /** Finds and forgets. */
+  /** Finds and removes. */
   take(key: string, nowMs: number): T | undefined {
     const value = this.find(key, nowMs);
     this.delete(key);
@@ -44,7 +44,7 @@ export class ExpiringMap<T> {
     this.#entries.set(key, { value, untilMs });
   }
 
-  /** How many keys more there is room for without cutting an entry short. */
+  /** How many more keys fit without cutting an entry short. */
   roomAt(nowMs: number): number {
     this.#dropEnded(nowMs);
     return this.#max - this.#entries.size;
@@ -61,7 +61,7 @@ export class ExpiringMap<T> {
     for (const key of [...this.#entries.keys()]) this.delete(key);
   }
 
-  /** Those at the front, and where the map is full now and then all of them. */
+  /** Drops expired entries at the front; if the map is full, now and then all of them. */
   #dropEnded(nowMs: number): void {
     this.#untilSweep -= 1;
     for (const [oldest, entry] of this.#entries) {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ManualClock } from "../clock.ts";
 import type { CompiledLimit } from "../limits/compiled-limit.ts";
 import type { Algorithm } from "../policy/policy.ts";
-import { compileTestLimit, conversationStartMs, resolvedLimit, windowOf } from "../testing/index.ts";
+import { compileTestLimit, conversationStartMs, resolvedLimit, testWindow } from "../testing/index.ts";
 import type { ResolvedLimit } from "./counter-store.ts";
 import { MemoryCounters, type MemoryCountersOptions } from "./memory-counters.ts";
 
@@ -12,8 +12,13 @@ import { MemoryCounters, type MemoryCountersOptions } from "./memory-counters.ts
  */
 const kinds = ["gcra", "fixed_window", "sliding_window", "sliding_log"] as const satisfies readonly Algorithm[];
 
-function limitsOf(name: string, algorithm: Algorithm, perMs: number, onFailure: "open" | "closed"): CompiledLimit[] {
-  const windows = [windowOf(5, perMs)];
+function createLimits(
+  name: string,
+  algorithm: Algorithm,
+  perMs: number,
+  onFailure: "open" | "closed",
+): CompiledLimit[] {
+  const windows = [testWindow(5, perMs)];
   return [1, 2, 3, 4, 5, 6].map((i) => compileTestLimit({ algorithm, windows, policy: `${name}-${i}`, onFailure }));
 }
 
@@ -22,8 +27,8 @@ function countLost(algorithm: Algorithm, options: MemoryCountersOptions): number
   let lost = 0;
   for (let i = 0; i < 500; i++) {
     // Which counters meet in a table depends on the names of their limits.
-    const old = limitsOf(`old-${i}`, algorithm, 1_000, "open");
-    const fresh = limitsOf(`fresh-${i}`, algorithm, 60_000, "open");
+    const old = createLimits(`old-${i}`, algorithm, 1_000, "open");
+    const fresh = createLimits(`fresh-${i}`, algorithm, 60_000, "open");
     const clock = new ManualClock(conversationStartMs, 0);
     const store = new MemoryCounters({ clock, ...options });
     const idle = old.map((limit) => resolvedLimit(limit, "user"));
@@ -48,7 +53,7 @@ describe.each(kinds)("idle counters of %s", (algorithm) => {
     const clock = new ManualClock(conversationStartMs, 0);
     const store = new MemoryCounters({ clock, maxCounters: 10 });
     const closed = (name: string): ResolvedLimit[] =>
-      limitsOf(name, algorithm, 1_000, "closed").map((limit) => resolvedLimit(limit, "user"));
+      createLimits(name, algorithm, 1_000, "closed").map((limit) => resolvedLimit(limit, "user"));
     const idle = closed("old");
     store.take(idle);
     clock.advance(2_000);
@@ -69,13 +74,13 @@ describe("counters in full memory", () => {
       const store = new MemoryCounters({ clock, maxCounters: 10 });
       const shadow = compileTestLimit({
         algorithm: "gcra",
-        windows: [windowOf(1, 3_600_000)],
+        windows: [testWindow(1, 3_600_000)],
         policy: "shadow",
         blockForMs: 60_000,
       });
       const limits = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((i) =>
         resolvedLimit(
-          compileTestLimit({ algorithm: "gcra", windows: [windowOf(100, 3_600_000)], policy: `enforced-${i}` }),
+          compileTestLimit({ algorithm: "gcra", windows: [testWindow(100, 3_600_000)], policy: `enforced-${i}` }),
           "user",
         ),
       );

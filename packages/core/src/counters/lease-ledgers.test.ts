@@ -1,14 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ManualClock } from "../clock.ts";
-import { compileTestLimit, conversationStartMs, resolvedLimit, windowOf } from "../testing/index.ts";
+import { compileTestLimit, conversationStartMs, resolvedLimit, testWindow } from "../testing/index.ts";
 import type { LeaseAnswer, SettledGrant } from "./counter-store.ts";
 import { MemoryCounters } from "./memory-counters.ts";
 
 const holdMs = 10_000;
 
 /** Allows 100 units of each subject to be out. */
-const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1000, 1000)], maxOvershoot: 0.1 });
+const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(1000, 1000)], maxOvershoot: 0.1 });
 
 function open(): { clock: ManualClock; ask(subject: string, want: number, settled?: SettledGrant): LeaseAnswer } {
   const clock = new ManualClock(conversationStartMs);
@@ -19,15 +19,15 @@ function open(): { clock: ManualClock; ask(subject: string, want: number, settle
   };
 }
 
-describe("where as many counters are leased as may be", () => {
-  it("nothing is granted of another, and none of those that are is forgotten for it", () => {
+describe("when as many counters are leased as may be", () => {
+  it("nothing is granted of another, and none of those is forgotten for it", () => {
     const { ask } = open();
     const granted = [ask("a", 100).granted, ask("b", 100).granted];
     expect([ask("c", 100).granted, ask("d", 100).granted]).toEqual([0, 0]);
     expect([ask("a", 0).unspent, ask("b", 0).unspent]).toEqual(granted);
   });
 
-  it("those that are go on being leased, also where all of it was spent", () => {
+  it("those remain leased, even if all of it was spent", () => {
     const { ask } = open();
     const { epoch, granted } = ask("a", 100);
     ask("b", 100);
@@ -47,7 +47,7 @@ describe("where as many counters are leased as may be", () => {
     expect(ask("d", 100).granted).toBe(granted);
   });
 
-  it("what somebody says to have kept takes nobody's place", () => {
+  it("a false claim to have kept units takes no other ledger's place", () => {
     const { ask } = open();
     const granted = [ask("a", 100).granted, ask("b", 100).granted];
     for (let i = 0; i < 10; i++) ask(`c${i}`, 0, { epoch: 1, spent: 0, kept: 50, returned: 0 });
@@ -70,7 +70,7 @@ describe("clients that say anything", () => {
   it("have no more out than the allowance, and give back no more than they were granted", () => {
     const quota = compileTestLimit({
       algorithm: "fixed_window",
-      windows: [windowOf(1000, 86_400_000)],
+      windows: [testWindow(1000, 86_400_000)],
       maxOvershoot: 0.1,
     });
     fc.assert(

@@ -6,12 +6,13 @@ type Ledger = Map<number, number>;
 
 type Of = Pick<ResolvedLimit, "limit" | "subject">;
 
-/** What of a settled grant the ledger knows. */
+/** The part of a settled grant that the ledger knows. */
 export type SettledUnits = Pick<SettledGrant, "kept" | "returned">;
 
 /**
- * What is granted and unspent, by limit and subject: a ledger each, bounded in number. Where there are as many as there may be, none
- * is forgotten for another: nothing more is granted. What was never granted is neither kept nor returned. Times are those of epochs.
+ * What is granted and unspent: one ledger per limit and subject, in bounded number. When there is no room, no ledger is
+ * forgotten for another: nothing more is granted. What was never granted is neither kept nor returned. Times are those
+ * of epochs.
  */
 export class LeaseLedgers {
   readonly #ledgers: ExpiringMap<Ledger>;
@@ -41,8 +42,9 @@ export class LeaseLedgers {
   }
 
   /**
-   * Takes out what was settled. How much of what is kept and of what is returned was granted in that epoch and still there: a client
-   * that claims more has made it up, or the ledger was lost. What is kept comes first, since it stays in the ledger, then what is spent.
+   * Removes what was settled. Returns how much of the kept and returned units was granted in that epoch and still
+   * there: a client that claims more made it up, or the ledger was lost. Kept units come first, since they stay in the
+   * ledger, then spent ones.
    */
   settle(of: Of, { epoch, spent, kept, returned }: SettledGrant, nowMs: number): SettledUnits {
     const ledger = this.#find(of, nowMs);

@@ -2,15 +2,18 @@ import type { ResolvedLimit } from "./counter-store.ts";
 import { CounterBudget, CounterTable } from "./counter-table.ts";
 
 const maxRecords = 100_000;
-/** A record is kept for as long as two of its limit's longest windows and as `block_for`, and no longer than this. */
+/**
+ * A record is kept for two of its limit's longest windows, or for `block_for` if that is longer, but no longer than
+ * this.
+ */
 const longestMs = 30 * 24 * 60 * 60 * 1000;
 
 /**
- * What is recorded with limits of counters in memory: when each was last decided by, and how much it has denied in a row. In a table
- * of bounded size that is not the counters', so that a record never takes the place of a counter: when it is full, others go.
+ * What is recorded with limits of counters in memory: when each last decided, and how much it has denied in a row. A
+ * separate table of bounded size, so that a record never takes a counter's place: when it is full, other records go.
  */
 export class LimitRecords {
-  /** Words: when it is forgotten, when it was updated, what was denied. */
+  /** Words: when it is forgotten, when it was updated, the cost denied. */
   readonly #table: CounterTable;
 
   constructor() {
@@ -32,7 +35,7 @@ export class LimitRecords {
     const before = foundAt >= 0 && numbers[at]! > nowMs ? numbers[at + 2]! : 0;
     this.#table.setLeft(at, 0.5);
     const perMs = Math.max(...windows.map((window) => Math.max(window.perMs, window.furthestMs)));
-    // A block goes on denying when the windows are long idle.
+    // A block outlasts idle windows.
     numbers[at] = nowMs + Math.min(Math.max(2 * perMs, limit.blockForMs), longestMs);
     numbers[at + 1] = nowMs;
     numbers[at + 2] = decided === "allowed" ? 0 : before + cost;

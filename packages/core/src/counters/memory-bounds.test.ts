@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ManualClock } from "../clock.ts";
-import { compileTestLimit, conversationStartMs, resolvedLimit, windowOf } from "../testing/index.ts";
+import { compileTestLimit, conversationStartMs, resolvedLimit, testWindow } from "../testing/index.ts";
 import { MemoryCounters } from "./memory-counters.ts";
 
 function open(options: { maxCounters?: number; maxBytes?: number }): { store: MemoryCounters; clock: ManualClock } {
@@ -13,9 +13,9 @@ describe("memory is bounded", () => {
     "by a number of counters: a flood of new subjects does not wash a throttled one of %s free",
     (algorithm) => {
       const { store, clock } = open({ maxCounters: 500 });
-      const limit = compileTestLimit({ algorithm, windows: [windowOf(5, 60_000)] });
+      const limit = compileTestLimit({ algorithm, windows: [testWindow(5, 60_000)] });
       // A slower limit, whose counters take longer to be idle, floods too.
-      const slow = compileTestLimit({ algorithm, windows: [windowOf(1000, 86_400_000)], policy: "slow" });
+      const slow = compileTestLimit({ algorithm, windows: [testWindow(1000, 86_400_000)], policy: "slow" });
       expect(store.take([resolvedLimit(limit, "mallory", 5)]).taken).toBe(true);
       for (let i = 0; i < 20_000; i++) {
         store.take([resolvedLimit(i % 2 === 0 ? limit : slow, `flood${i}`)]);
@@ -29,8 +29,8 @@ describe("memory is bounded", () => {
 
   it("by dropping idle counters first, of whatever kind, before any that lives", () => {
     const { store, clock } = open({ maxCounters: 1000 });
-    const brief = compileTestLimit({ algorithm: "fixed_window", windows: [windowOf(10, 1000)], policy: "brief" });
-    const long = compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, 86_400_000)], policy: "long" });
+    const brief = compileTestLimit({ algorithm: "fixed_window", windows: [testWindow(10, 1000)], policy: "brief" });
+    const long = compileTestLimit({ algorithm: "gcra", windows: [testWindow(10, 86_400_000)], policy: "long" });
     for (let i = 0; i < 850; i++) store.take([resolvedLimit(long, `u${i}`)]);
     for (let i = 0; i < 5000; i++) {
       store.take([resolvedLimit(brief, `v${i}`)]);
@@ -41,12 +41,16 @@ describe("memory is bounded", () => {
     for (let i = 0; i < 850; i++) expect(store.peek([resolvedLimit(long, `u${i}`)]).outcomes[0]!.remaining).toBe(9);
   });
 
-  it("with blocks of shadow policies too, which disturb nobody's counter", () => {
+  it("with blocks of shadow policies too, which disturb no other counter", () => {
     const { store } = open({ maxCounters: 1100 });
-    const enforced = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1000, 86_400_000)], policy: "enforced" });
+    const enforced = compileTestLimit({
+      algorithm: "gcra",
+      windows: [testWindow(1000, 86_400_000)],
+      policy: "enforced",
+    });
     const shadow = compileTestLimit({
       algorithm: "gcra",
-      windows: [windowOf(1, 86_400_000)],
+      windows: [testWindow(1, 86_400_000)],
       policy: "shadow",
       blockForMs: 86_400_000,
     });
@@ -64,9 +68,9 @@ describe("memory is bounded", () => {
     }
   });
 
-  it("without leaking what logs weigh: charges and give-backs are accounted for", () => {
+  it("without leaking the weight of logs: charges and give-backs are accounted for", () => {
     const { store, clock } = open({});
-    const limit = compileTestLimit({ algorithm: "sliding_log", windows: [windowOf(1000, 1000)] });
+    const limit = compileTestLimit({ algorithm: "sliding_log", windows: [testWindow(1000, 1000)] });
     const empty = store.stats.bytes;
     for (let i = 0; i < 1000; i++) {
       store.charge([resolvedLimit(limit, "u")]);
@@ -82,7 +86,7 @@ describe("memory is bounded", () => {
   it("by bytes, logs included, which are the only counters that grow in place", () => {
     const maxBytes = 1024 * 1024;
     const { store, clock } = open({ maxBytes });
-    const limit = compileTestLimit({ algorithm: "sliding_log", windows: [windowOf(10_000, 3_600_000)] });
+    const limit = compileTestLimit({ algorithm: "sliding_log", windows: [testWindow(10_000, 3_600_000)] });
     for (let i = 0; i < 60_000; i++) {
       store.take([resolvedLimit(limit, `u${i % 997}`)]);
       clock.advance(7);
@@ -93,7 +97,7 @@ describe("memory is bounded", () => {
 
   it("without losing anything while there is room: idle counters go, and an idle counter is an absent one", () => {
     const { store, clock } = open({ maxCounters: 3000 });
-    const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, 1000)] });
+    const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(10, 1000)] });
     for (let i = 0; i < 50_000; i++) {
       clock.advance(1);
       expect(store.take([resolvedLimit(limit, `u${i}`, 10)]).taken).toBe(true);
@@ -106,7 +110,7 @@ describe("memory is bounded", () => {
     const { store } = open({ maxCounters: 200 });
     const kinds = ["gcra", "fixed_window", "sliding_window", "sliding_log"] as const;
     const limits = kinds.map((algorithm) =>
-      compileTestLimit({ algorithm, windows: [windowOf(10, 3_600_000)], policy: algorithm, blockForMs: 1000 }),
+      compileTestLimit({ algorithm, windows: [testWindow(10, 3_600_000)], policy: algorithm, blockForMs: 1000 }),
     );
     for (let i = 0; i < 5000; i++) store.take(limits.map((limit) => resolvedLimit(limit, `u${i}`)));
     expect(store.stats.counters).toBeLessThanOrEqual(200);
@@ -124,9 +128,9 @@ describe("debt", () => {
 });
 
 describe("the clock", () => {
-  it("that steps back goes on from where it was, and a step of more than a minute is counted", () => {
+  it("that steps back continues from where it was, and a step of more than a minute is counted", () => {
     const { store, clock } = open({});
-    const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1, 1000)] });
+    const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(1, 1000)] });
     const take = (): boolean => store.take([resolvedLimit(limit, "u")]).taken;
     clock.advance(3_600_000);
     expect(take()).toBe(true);
@@ -143,7 +147,7 @@ describe("the clock", () => {
 
   it("that leaps forward gives one burst, not a leap's worth", () => {
     const { store, clock } = open({});
-    const limit = compileTestLimit({ algorithm: "token_bucket", windows: [windowOf(1, 1000, 5)] });
+    const limit = compileTestLimit({ algorithm: "token_bucket", windows: [testWindow(1, 1000, 5)] });
     clock.advance(10 * 365 * 24 * 3_600_000);
     expect(store.take([resolvedLimit(limit, "u", 5)]).taken).toBe(true);
     expect(store.take([resolvedLimit(limit, "u", 1)]).taken).toBe(false);
@@ -151,7 +155,7 @@ describe("the clock", () => {
 
   it("whose wall is moved takes aligned windows along within a second", () => {
     const { store, clock } = open({});
-    const limit = compileTestLimit({ algorithm: "fixed_window", windows: [windowOf(1, 3_600_000)] });
+    const limit = compileTestLimit({ algorithm: "fixed_window", windows: [testWindow(1, 3_600_000)] });
     expect(store.take([resolvedLimit(limit, "u")]).outcomes[0]!.resetAfterMs).toBe(3_600_000);
     clock.stepWall(1_800_000);
     clock.advance(1000);
@@ -161,9 +165,9 @@ describe("the clock", () => {
 });
 
 describe("the wall clock moved", () => {
-  it("leaves the end of a window in use where it is, also for takes after the step", () => {
+  it("leaves the end of a window in use where it is, even for takes after the step", () => {
     const { store, clock } = open({});
-    const limit = compileTestLimit({ algorithm: "fixed_window", windows: [windowOf(10, 3_600_000)] });
+    const limit = compileTestLimit({ algorithm: "fixed_window", windows: [testWindow(10, 3_600_000)] });
     store.take([resolvedLimit(limit, "u", 5)]);
     clock.stepWall(60_000);
     clock.advance(1000);
@@ -176,7 +180,7 @@ describe("the wall clock moved", () => {
     (algorithm) => {
       for (const stepMs of [-7_200_000, -1_800_000, -60, 60, 1000, 600_000, 3_600_000]) {
         const { store, clock } = open({});
-        const limit = compileTestLimit({ algorithm, windows: [windowOf(10, 3_600_000)] });
+        const limit = compileTestLimit({ algorithm, windows: [testWindow(10, 3_600_000)] });
         clock.advance(1_200_000);
         expect(store.take([resolvedLimit(limit, "u", 10)]).taken).toBe(true);
         const unmoved = store.peek([resolvedLimit(limit, "u", 1)]).outcomes[0]!.retryAfterMs;
@@ -201,7 +205,7 @@ describe("rounding", () => {
       for (const uptimeMs of [0, 1e9, 8e9]) {
         const clock = new ManualClock(conversationStartMs, uptimeMs);
         const store = new MemoryCounters({ clock });
-        const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(rate, 1000, 10_000)] });
+        const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(rate, 1000, 10_000)] });
         let admitted = 0;
         const cost = rate === 333_333 ? 1 : 50;
         for (let ms = 0; ms < 2000; ms += 1) {

@@ -27,8 +27,12 @@ import { type Hash64, hashText } from "./hash.ts";
 import { idempotencyConflict } from "./idempotency-conflict.ts";
 import { LeaseLedgers } from "./lease-ledgers.ts";
 import { LimitRecords } from "./limit-records.ts";
-import { type MemoryPlan, noRoom, PlannedTakes } from "./planned-takes.ts";
+import { noRoom } from "./no-room.ts";
+import { type MemoryPlan, PlannedTakes } from "./planned-takes.ts";
 import { Receipts, type TakenWindow } from "./receipts.ts";
+import { SeveralArrivals } from "./several-arrivals.ts";
+import { SeveralSpeakers } from "./several-speakers.ts";
+import type { AskedAgain, SeveralOutcome, SeveralTakes } from "./several-takes.ts";
 import { createOneOutcome, type OneOutcome, type SingleTakes } from "./single-takes.ts";
 import { SteadyClock } from "./steady-clock.ts";
 import { StoreUnavailable } from "./store-unavailable.ts";
@@ -41,9 +45,9 @@ export interface MemoryCountersOptions {
   readonly maxCounters?: number;
   /** How many bytes they may take. Absent: 256 MiB. */
   readonly maxBytes?: number;
-  /** How many request ids, receipts, and counters that are leased from here, are remembered at most. Absent: 100 000 of each. */
+  /** How many request ids, receipts and leased counters are remembered at most. Absent: 100 000 of each. */
   readonly maxIds?: number;
-  /** Hears of every decision; made with the same clock. Absent: nobody does. */
+  /** Notes every decision; must have the same clock. Absent: decisions are not noted. */
   readonly hotKeys?: HotKeys | undefined;
 }
 
@@ -58,9 +62,9 @@ const optionForms: OptionForms<MemoryCountersOptions> = {
 export interface MemoryCountersStats {
   readonly counters: number;
   readonly bytes: number;
-  /** Counters dropped while they still meant something, because the store was full. None of them was exhausted. */
+  /** Live counters dropped because the store was full. None of them was exhausted. */
   readonly evictedLive: number;
-  /** Counters that were not kept, because the store was full of exhausted ones. */
+  /** Counters not kept because the store was full of exhausted ones. */
   readonly refused: number;
   /** How often the clock stepped back, or the wall clock either way, by more than a minute. */
   readonly clockAnomalies: number;
@@ -71,29 +75,31 @@ export interface MemoryCountersStats {
 }
 
 /**
- * Counters in this process's memory: the default store. Idle counters are forgotten, and since an idle counter means
- * the same as an absent one nothing is lost by it. When the store is full, idle counters go first; if none is found, a counter
- * goes that has used little of its limit, of the limit that has most counters. A subject at its limit is never forgotten before
- * its time, so a flood of new ones does not set it free. If there is nothing else to forget, the new subject is decided as
- * if it were counted, but is not, or denied if its policy fails `closed`. Both kinds of loss are counted.
+ * Counters in this process's memory: the default store. Idle counters are forgotten; since an idle counter means the
+ * same as an absent one, nothing is lost. When the store is full, idle counters go first; if none is found, one goes
+ * that has used little of its limit, from the limit with the most counters. A subject at its limit is never forgotten
+ * early, so a flood of new ones does not set it free. If nothing else can be forgotten, a new subject is decided
+ * without being counted, or denied if its policy fails `closed`. Both kinds of loss are counted.
  */
-export class MemoryCounters implements CentralCounters, SingleTakes {
+export class MemoryCounters implements CentralCounters, SingleTakes, SeveralTakes {
   readonly local = true;
   readonly #clock: SteadyClock;
   readonly #budget: CounterBudget;
   readonly #windows: WindowCounters;
   readonly #blocks: Blocks;
-  /** What is recorded of limits. There from the first record. */
+  /** Created with the first record. */
   #records: LimitRecords | undefined;
   readonly #ids: ExpiringMap<Remembered>;
   readonly #receipts: Receipts;
   readonly #planned: PlannedTakes;
   readonly #ledgers: LeaseLedgers;
-  /** By this and the steady clock ledgers are kept: steps of the wall clock do not make them forget. */
+  /** With the steady clock, the time that ledgers go by: steps of the wall clock do not make them forget. */
   readonly #ledgerOriginMs: number;
   readonly #hotKeys: HotKeys | undefined;
   readonly #subject: Hash64 = { lo: 0, hi: 0 };
   #one: OneOutcome | undefined;
+  #arrivals: SeveralArrivals | undefined;
+  #several: SeveralSpeakers | undefined;
 
   constructor(options: MemoryCountersOptions = {}) {
     checkOptions(options, optionForms, { name: "MemoryCounters", code: "invalid_request" });
@@ -135,7 +141,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
       return { ...known.answer, replayed: true };
     }
     const plan = this.#planned.plan(limits, nowMs);
-    if (this.#hotKeys !== undefined) this.#noteAll(limits, plan, nowMs);
+    if (this.#hotKeys !== undefined) this.#noteAll(limits, limits.length, plan, nowMs);
     const windows: TakenWindow[] | undefined = options?.receipt === true ? [] : undefined;
     this.#planned.carryOut(limits, plan, nowMs, windows);
     const taken = isTaken(plan, 0);
@@ -177,6 +183,21 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
     return one;
   }
 
+  takeSeveral(limits: readonly AskedAgain[], count: number): Readonly<SeveralOutcome> {
+    const nowMs = this.#clock.now();
+    this.#arrivals ??= new SeveralArrivals(this.#windows, this.#receipts);
+    const taken = this.#hotKeys === undefined ? this.#arrivals.take(limits, count, nowMs) : undefined;
+    if (taken !== undefined) {
+      taken.atMs = this.#clock.originMs + nowMs;
+      return taken;
+    }
+    const plan = this.#planned.planAgain(limits, count, nowMs);
+    if (this.#hotKeys !== undefined) this.#noteAll(limits, count, plan, nowMs);
+    this.#planned.carryOutAgain(limits, plan, nowMs);
+    this.#several ??= new SeveralSpeakers(plan.steps[0]!.window);
+    return this.#several.find(plan, count, this.#clock.originMs + nowMs);
+  }
+
   peek(limits: readonly ResolvedLimit[], options?: PeekOptions): TakeAnswer {
     const nowMs = this.#clock.now();
     const outcomes = outcomesFromPlan(limits, this.#planned.plan(limits, nowMs), false);
@@ -190,7 +211,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
     if (redeemed === undefined) return false;
     let given = false;
     for (const window of redeemed.windows) if (this.#windows.give(window, nowMs, this.#clock.originMs)) given = true;
-    // What was given back is not taken any more: a repetition of the request is a new one.
+    // What was given back is no longer taken: repeating the request is a new one.
     if (given && redeemed.id !== undefined) this.#ids.delete(redeemed.id);
     return given;
   }
@@ -278,7 +299,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
 
   close(): void {}
 
-  /** Answers how much of what is kept some ledger does not know. */
+  /** Returns how many kept units some ledger does not know. */
   #settle(limits: readonly ResolvedLimit[], settled: SettledGrant, epoch: number, nowMs: number): number {
     let forgotten = 0;
     const ledgerMs = this.#ledgerOriginMs + nowMs;
@@ -295,7 +316,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
     return forgotten;
   }
 
-  /** As much as fits every window, and half of what the ledgers leave of each allowance. */
+  /** As much as fits every window, up to half of what the ledgers leave of each allowance. */
   #grantable(limits: readonly ResolvedLimit[], want: number, nowMs: number): number {
     if (!limits.every(isLeasable) || !this.#ledgers.hasRoom(limits, this.#ledgerOriginMs + nowMs)) return 0;
     let most = want;
@@ -309,7 +330,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
       nowMs,
     );
     for (const { verdict } of steps) most = Math.min(most, Math.floor(verdict.remaining));
-    // What is left is a rounded figure.
+    // `remaining` is rounded, so it may be too much.
     while (most > 0 && !this.#fitsAll(limits, most, nowMs)) most -= 1;
     return most;
   }
@@ -329,8 +350,8 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
     if (denied) this.#hotKeys?.noteDenied(lo, hi);
   }
 
-  #noteAll(limits: readonly ResolvedLimit[], { steps }: MemoryPlan, nowMs: number): void {
-    for (let i = 0; i < limits.length; i++) {
+  #noteAll(limits: readonly ResolvedLimit[], count: number, { steps }: MemoryPlan, nowMs: number): void {
+    for (let i = 0; i < count; i++) {
       const { limit, subject } = limits[i]!;
       hashText(subject, this.#subject);
       this.#note(
@@ -342,7 +363,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
     }
   }
 
-  /** What is recorded of each limit; after noting how it was decided, where there is a plan. Undefined where nothing is of any. */
+  /** The record of each limit, after noting the decision if there is a plan. Undefined if no limit has one. */
   #record(
     limits: readonly ResolvedLimit[],
     plan: MemoryPlan | undefined,
@@ -385,7 +406,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
   }
 }
 
-/** What a limit has to do with the decision; undefined where others denied, or it is in shadow and did not see it. */
+/** How a limit took part in the decision; undefined if others denied, or it is in shadow mode and did not see it. */
 function whatDecided(plan: MemoryPlan, group: number, index: number): "allowed" | "denied" | undefined {
   if (isTaken(plan, group)) return "allowed";
   if (group !== 0 && plan.refused.has(0)) return undefined;

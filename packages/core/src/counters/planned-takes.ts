@@ -1,30 +1,41 @@
-import type { CompiledLimit } from "../limits/compiled-limit.ts";
+import { createVerdict, type WritableVerdict } from "../algorithms/window-verdict.ts";
+import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
 import type { Blocks } from "./blocks.ts";
 import type { ResolvedLimit } from "./counter-store.ts";
 import { type Hash64, hashText } from "./hash.ts";
+import { noRoom } from "./no-room.ts";
 import type { Receipts, TakenWindow } from "./receipts.ts";
+import type { AskedAgain } from "./several-takes.ts";
 import type { SteadyClock } from "./steady-clock.ts";
-import { StoreUnavailable } from "./store-unavailable.ts";
 import { fits, isTaken, type LookedAt, type TakePlan } from "./take-plan.ts";
 import type { WindowCounters } from "./window-counters.ts";
 
-/** A window that was looked at, and where its counter was found. */
+/** A window that was examined, and where its counter was found. */
 interface PlanStep extends LookedAt {
   readonly lo: number;
   readonly hi: number;
+  /** −1 if there is none. */
   readonly at: number;
-  /** There was none, and now there is. */
+  /** There was no counter, and one was placed. */
   placed: boolean;
-  /** Its word 0, where the counter is reserved for this request until it is taken from. */
+  /** Word 0 of a counter that is reserved for this request until it is taken from. */
   reserved: number | undefined;
 }
 
 export type MemoryPlan = TakePlan<PlanStep>;
 
+/** A step that is used again for the next request. */
+type ReusedStep = { -readonly [Name in keyof PlanStep]: PlanStep[Name] } & { readonly verdict: WritableVerdict };
+
+interface ReusedPlan extends MemoryPlan {
+  readonly steps: readonly ReusedStep[];
+  refused: ReadonlySet<number>;
+}
+
 /**
  * Takes from several windows in memory, all or nothing:
  *
- *     plan: look at every window ─► make room for counters that are not there ─► block what is denied ─► take
+ *     plan: examine every window ─► make room for missing counters ─► block what is denied ─► take
  *
  * Whatever may fail does so before anything is taken.
  */
@@ -34,6 +45,8 @@ export class PlannedTakes {
   readonly #receipts: Receipts;
   readonly #clock: SteadyClock;
   readonly #subject: Hash64 = { lo: 0, hi: 0 };
+  /** By their number of windows. */
+  readonly #reused: (ReusedPlan | undefined)[] = [];
 
   constructor(windows: WindowCounters, blocks: Blocks, receipts: Receipts, clock: SteadyClock) {
     this.#windows = windows;
@@ -42,7 +55,7 @@ export class PlannedTakes {
     this.#clock = clock;
   }
 
-  /** Looks at every window, and takes nothing. */
+  /** Examines every window, and takes nothing. */
   plan(limits: readonly ResolvedLimit[], nowMs: number): MemoryPlan {
     const steps: PlanStep[] = [];
     let refused: Set<number> | undefined;
@@ -78,11 +91,58 @@ export class PlannedTakes {
     return { steps, refused: refused ?? nothingRefused };
   }
 
-  /** Takes every group that fits, noting it in `taken`, and blocks what is denied where its limit says so. */
+  /** The same for `SeveralTakes`, in a plan that is valid until the next call. */
+  planAgain(limits: readonly AskedAgain[], count: number, nowMs: number): MemoryPlan {
+    let windowCount = 0;
+    for (let i = 0; i < count; i++) windowCount += limits[i]!.windows.length;
+    this.#reused[windowCount] ??= createReusedPlan(limits[0]!.windows[0]!, windowCount);
+    const plan = this.#reused[windowCount]!;
+    const { steps } = plan;
+    const { originMs } = this.#clock;
+    let refused = nothingRefused;
+    let next = 0;
+    for (let i = 0; i < count; i++) {
+      const { windows, cost } = limits[i]!;
+      limits[i]!.hashSubject(this.#subject);
+      const { lo, hi } = this.#subject;
+      for (let w = 0; w < windows.length; w++) {
+        const step = steps[next++]!;
+        const window = windows[w]!;
+        step.limit = i;
+        step.window = window;
+        step.lo = lo ^ window.hashLo;
+        step.hi = hi ^ window.hashHi || 1;
+        step.at = this.#windows.find(window, step.lo, step.hi);
+        step.placed = false;
+        step.reserved = undefined;
+        this.#windows.verdict(window, step.at, cost, nowMs, originMs, step.verdict);
+        if (step.verdict.fits !== "now") refused = enforcedRefused;
+      }
+    }
+    plan.refused = refused;
+    return plan;
+  }
+
+  /** `carryOut` for such a plan. If every counter exists and everything fits, the costs are taken without further checks. */
+  carryOutAgain(limits: readonly ResolvedLimit[], plan: MemoryPlan, nowMs: number): void {
+    const { steps, refused } = plan;
+    let direct = refused === nothingRefused;
+    for (let i = 0; i < steps.length; i++) if (steps[i]!.at < 0) direct = false;
+    if (!direct) {
+      this.carryOut(limits, plan, nowMs, undefined);
+      return;
+    }
+    for (let i = 0; i < steps.length; i++) {
+      const { window, at, verdict, limit } = steps[i]!;
+      this.#windows.take(window, at, verdict, limits[limit]!.cost, nowMs);
+    }
+  }
+
+  /** Takes every group that fits, noting it in `taken`, and blocks what is denied if its limit says so. */
   carryOut(limits: readonly ResolvedLimit[], plan: MemoryPlan, nowMs: number, taken: TakenWindow[] | undefined): void {
-    // Placing a counter may move others: what was found before the first one is looked up again after it.
+    // Placing a counter may move others: after the first, earlier finds are looked up again.
     let foundHolds = !this.#makeRoom(limits, plan, nowMs);
-    // Before anything is taken: a block may need the room of another counter, which must not be one of this request's.
+    // Before anything is taken: a block may need another counter's room, which must not be one of this request's.
     if (plan.refused.size > 0) {
       for (const step of plan.steps) {
         const { limit, group, subject } = limits[step.limit]!;
@@ -91,7 +151,7 @@ export class PlannedTakes {
         const at = foundHolds ? step.at : this.#windows.find(window, lo, hi);
         this.#windows.bringBack(window, at, nowMs);
         if (at >= 0 && verdict.fits === "later") this.#windows.hold(window, at);
-        // Under a denial of what is enforced, shadow groups see nothing.
+        // Under an enforced denial, shadow groups see nothing.
         if (limit.blockForMs > 0 && (group === 0 || !plan.refused.has(0))) {
           if (this.#block(limit, subject, step, nowMs)) foundHolds = false;
         }
@@ -110,8 +170,8 @@ export class PlannedTakes {
   }
 
   /**
-   * Finds room for every counter that a take needs, before anything is taken: a request is not charged in part. Throws if a
-   * policy that fails closed is not given any. False where all of them were there.
+   * Finds room for every counter that a take needs before anything is taken, so a request is never charged in part.
+   * Throws if there is none for a policy that fails closed. False if all of them existed.
    */
   #makeRoom(limits: readonly ResolvedLimit[], plan: MemoryPlan, nowMs: number): boolean {
     const { steps, refused } = plan;
@@ -119,7 +179,7 @@ export class PlannedTakes {
     const takes = ({ limit, window }: PlanStep): boolean => window.charges && isTaken(plan, limits[limit]!.group);
     // A shadow limit that refuses may need room for its block.
     if (refused.size === 0 && !steps.some((step) => step.at < 0 && takes(step))) return false;
-    // One counter of this request does not make room for another, although an idle one may.
+    // One counter of this request does not make room for another, even if it is idle.
     for (const step of steps) {
       if (step.at < 0) continue;
       if (takes(step)) step.reserved = this.#windows.reserve(step.window, step.at);
@@ -134,16 +194,17 @@ export class PlannedTakes {
       const { limit, group } = limits[step.limit]!;
       closed = !step.placed && group === 0 && limit.policy.onFailure === "closed";
     }
-    // What is reserved stays so until it is taken from, unless nothing is taken.
+    // A reserved counter stays so until it is taken from, unless nothing is taken.
     for (const { window, lo, hi, at, verdict, placed, reserved } of steps) {
-      if (at >= 0 && (closed || reserved === undefined)) this.#windows.letGo(window, lo, hi, verdict, reserved);
+      if (at >= 0 && (closed || reserved === undefined))
+        this.#windows.letGo(window, lo, hi, verdict.remaining, reserved);
       else if (closed && placed) this.#windows.forget(window, lo, hi);
     }
     if (closed) throw noRoom();
     return true;
   }
 
-  /** A block is begun by a denial that waiting would cure, and not renewed while it runs. True where it was begun. */
+  /** A denial that waiting would cure begins a block, and does not renew one. True if it began one. */
   #block(limit: CompiledLimit, subject: string, step: PlanStep, nowMs: number): boolean {
     if (step.verdict.fits !== "later" || step.blockedMs > 0) return false;
     hashText(subject, this.#subject);
@@ -154,11 +215,20 @@ export class PlannedTakes {
 }
 
 const nothingRefused: ReadonlySet<number> = new Set();
+const enforcedRefused: ReadonlySet<number> = new Set([0]);
 
-let full: StoreUnavailable | undefined;
-
-/** One for all: where memory is full, every check of a new subject needs it, and making it takes longer than deciding. */
-export function noRoom(): StoreUnavailable {
-  full ??= new StoreUnavailable("storage_full", undefined, { mayBeDone: false });
-  return full;
+function createReusedPlan(window: CompiledWindow, windowCount: number): ReusedPlan {
+  const steps = Array.from({ length: windowCount }, () => ({
+    limit: 0,
+    window,
+    lo: 0,
+    hi: 0,
+    at: -1,
+    placed: false,
+    reserved: undefined,
+    verdict: createVerdict(),
+    blockedMs: 0,
+    newlyBlockedMs: 0,
+  }));
+  return { steps, refused: nothingRefused };
 }

@@ -1,7 +1,7 @@
 import type { CompiledWindow } from "../limits/compiled-limit.ts";
 import { ExpiringMap } from "./expiring-map.ts";
 
-/** What a window's take left behind, so that it can be undone. */
+/** What a take from a window leaves behind, so that it can be undone. */
 export interface TakenWindow {
   readonly window: CompiledWindow;
   readonly lo: number;
@@ -12,26 +12,28 @@ export interface TakenWindow {
   readonly word0: number;
 }
 
-/** A taken window that may still be given back. */
+/** A taken window that can still be given back. */
 export interface OutstandingWindow {
   readonly taken: TakenWindow;
-  /** What has been given back to the counter since, in milliseconds: it moved this take's stretch of time forward. */
+  /**
+   * How many milliseconds have been given back to the counter since: they moved this take's stretch of time forward.
+   */
   readonly givenSinceMs: number;
-  /** Notes what giving this one back gave. */
+  /** Notes how much giving this one back gave. */
   noteGiven(ms: number): void;
 }
 
-/** What a credit did to a counter: whether it is empty now, and how much time was given back to one of arrivals. */
+/** What a credit did to a counter: whether it is empty now, and how much time an arrival counter got back. */
 export interface Credited {
   readonly emptied: boolean;
   readonly givenMs: number;
 }
 
-/** What happens to a counter while receipts for it are out. */
+/** What happens to a counter while receipts for it are outstanding. */
 interface Watched {
   out: number;
   givenMs: number;
-  /** Counts how often the counter was reset, or dropped and begun anew: earlier receipts are void. */
+  /** Counts resets, and drops followed by a new start: both void earlier receipts. */
   beginnings: number;
 }
 
@@ -46,8 +48,8 @@ interface Outstanding {
 }
 
 /**
- * Receipts that are out: a bounded number, each good once and until the moment of its take has passed. A receipt that was
- * forgotten is void, which costs its holder a give-back and nobody anything else.
+ * Outstanding receipts: a bounded number, each valid once and until the moment of its take has passed. A forgotten
+ * receipt is void, which costs its holder a give-back and no other caller anything.
  */
 export class Receipts {
   readonly #outstanding: ExpiringMap<Outstanding>;
@@ -76,7 +78,7 @@ export class Receipts {
     return receipt;
   }
 
-  /** Redeems a receipt, which is then no more: what can still be given back of it. */
+  /** Redeems a receipt, which is then gone, and returns what can still be given back. */
   redeem(
     receipt: string,
     nowMs: number,
@@ -95,7 +97,7 @@ export class Receipts {
     return { id: found.id, windows };
   }
 
-  /** A counter begins anew: what was taken from it before cannot be given back. */
+  /** The counter starts anew: earlier takes cannot be given back. */
   begin(window: CompiledWindow, lo: number, hi: number): void {
     if (this.#watched.size === 0) return;
     const watched = this.#watched.get(counterKey(window, lo, hi));
@@ -103,8 +105,8 @@ export class Receipts {
   }
 
   /**
-   * A counter was given something back without a receipt. To the receipts that are out it is as if another one had been
-   * redeemed. Where nothing is left, nothing of what they stand for is either: what is taken from now on is others'.
+   * Notes a credit without a receipt. Outstanding receipts see it as another one being redeemed. If it emptied the
+   * counter, nothing that they stand for is left: later takes are other requests'.
    */
   credit(window: CompiledWindow, lo: number, hi: number, { emptied, givenMs }: Credited): void {
     if (this.#watched.size === 0) return;
@@ -133,7 +135,7 @@ export class Receipts {
   }
 }
 
-/** 96 random bits, so that no one gives back what another took by guessing. They are drawn in stock, which is cheaper. */
+/** 96 random bits, so that a caller cannot guess another's receipt. Drawn in stock, which is cheaper. */
 function drawName(): string {
   if (drawn >= stock.length) {
     crypto.getRandomValues(stock);

@@ -7,15 +7,15 @@ import type { CounterStore, TakeAnswer } from "./counter-store.ts";
  * What a counter store may offer on top of `CounterStore`: a quick `take` for the commonest request, one limit with one
  * window of arrival times and no further options. A store without it works through `take`; see `singleTakesFrom`.
  *
- * It is faster because it leaves things out: no list of one limit, no answer object, no promise between the store and its
- * caller. In return both sides keep to this:
+ * It is faster because it leaves things out: no list of one limit, no answer object, no promise between the store and
+ * its caller. In return both sides keep to this:
  *
- * - The caller asks about one window of kind `arrival`, of a limit that cannot be blocked and whose policy does not count
- *   denials. For such a limit the answer is that of `take([{ limit, windows, subject, cost, group: 0 }])`.
- * - An outcome is one object that the store writes again and again. It is good until the next call; copy it to keep it.
- * - A store that has its answer at once returns the outcome, or throws. One that has to wait calls `callback` in the moment
- *   the answer comes, either `decide` or `fail`, once, and its promise resolves with what that returned.
- * - Of the request a store reads `deadlineMs` only, and hands the rest to the callback.
+ * - The caller asks about one window of kind `arrival`, of a limit that cannot be blocked and whose policy does not
+ *   count denials. For such a limit the answer is that of `take([{ limit, windows, subject, cost, group: 0 }])`.
+ * - An outcome is one object that the store reuses. It is valid until the next call; copy it to keep it.
+ * - A store that has its answer at once returns the outcome, or throws. One that has to wait calls `callback` when the
+ *   answer comes, either `decide` or `fail`, once, and its promise resolves with the result.
+ * - A store reads only `deadlineMs` of the request, and hands the rest to the callback.
  */
 export interface SingleTakes {
   takeOne<T>(
@@ -30,18 +30,18 @@ export interface SingleTakes {
 
 /** Turns the answer to `takeOne`, when it comes later, into what the caller wants. The caller gets what it throws. */
 export interface TakeCallback<T> {
-  /** `outcome` is good until this returns. */
+  /** `outcome` is valid until this returns. */
   decide(limit: CompiledLimit, subject: string, cost: number, outcome: Readonly<OneOutcome>): T;
   fail(request: CheckRequest, error: unknown): T;
 }
 
-/** The outcome of a take from one window, with the moment it was decided at. */
+/** The outcome of a take from one window, and when it was decided. */
 export interface OneOutcome extends ArrivalTake {
   window: CompiledWindow;
   atMs: number;
 }
 
-/** An outcome to be written into, again and again: for now, one that fits. */
+/** An outcome to be overwritten; at first, one that fits. */
 export function createOneOutcome(window: CompiledWindow): OneOutcome {
   return {
     fits: "now",
@@ -56,7 +56,7 @@ export function createOneOutcome(window: CompiledWindow): OneOutcome {
   };
 }
 
-/** Makes of an outcome what `take` answers. */
+/** Turns an outcome into the answer of `take`. */
 export const wholeAnswer: TakeCallback<TakeAnswer> = {
   decide: (_limit, _subject, _cost, { atMs, ...outcome }) => ({
     taken: outcome.fits === "now",
@@ -76,7 +76,7 @@ export function findSingleTakes(store: CounterStore): SingleTakes | undefined {
   return typeof takeOne === "function" ? (store as CounterStore & SingleTakes) : undefined;
 }
 
-/** Single takes of any store: its own, or else through its `take`. */
+/** Single takes from any store: its own, or through its `take`. */
 export function singleTakesFrom(store: CounterStore): SingleTakes {
   return findSingleTakes(store) ?? new SingleTakesByTake(store);
 }

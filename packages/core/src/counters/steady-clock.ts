@@ -6,12 +6,15 @@ const anchorEveryMs = 1000;
 const anchorToleranceMs = 50;
 
 /**
- * The time decisions are made by: a clock that never runs back, on the time grid, and the epoch time of its origin, by
+ * The time that decisions go by: a clock on the time grid that never runs back, and the epoch time of its origin, to
  * which windows are aligned.
  */
 export class SteadyClock {
   readonly #source: Clock;
-  /** The source, read so much ahead as it has stepped back: itself as long as it never did, which saves every check an addition. */
+  /**
+   * The source, shifted by as much as it has stepped back. It is the source itself until that happens, which saves
+   * every check an addition.
+   */
   #clock: Clock;
   #steppedBackMs = 0;
   #lastMs: number;
@@ -27,7 +30,7 @@ export class SteadyClock {
     this.#originMs = Math.round(clock.epochMs() - this.#lastMs);
   }
 
-  /** Epoch milliseconds of instant 0, whole. Looked at again once a second, and moved when the wall clock was. */
+  /** Epoch milliseconds of instant 0, whole. Checked once a second, and moved with the wall clock. */
   get originMs(): number {
     return this.#originMs;
   }
@@ -45,7 +48,7 @@ export class SteadyClock {
     return nowMs;
   }
 
-  /** The clock stepped back: it goes on from where it was. */
+  /** The clock stepped back: time continues from where it was. */
   #standStill(nowMs: number): number {
     const backMs = this.#lastMs - nowMs;
     if (backMs > anomalyMs) this.#anomalies += 1;

@@ -10,12 +10,12 @@ describe("StoreUnavailable", () => {
       name: "StoreUnavailable",
       code: "store_unavailable",
       reason: "storage_timeout",
-      message: "the counters did not answer within the deadline; what was asked may have been done all the same",
+      message: "the counters did not answer within the deadline; the request may have been carried out all the same",
     });
-    expect(new StoreUnavailable("storage_unavailable", "shard 3 is away").message).toBe("shard 3 is away");
+    expect(new StoreUnavailable("storage_unavailable", "shard 3 is down").message).toBe("shard 3 is down");
   });
 
-  it("is what every failure of a store becomes, with what the store said as its cause", async () => {
+  it("is what every failure of a store becomes, with the store's error as its cause", async () => {
     const cause = new Error("connect ECONNREFUSED redis://user:hunter2@host");
     const reject = (error: unknown) => orUnavailable(() => Promise.reject(error));
     await expect(reject(cause)).rejects.toMatchObject({ reason: "storage_unavailable", cause });
@@ -28,7 +28,7 @@ describe("StoreUnavailable", () => {
     await expect(thrown).rejects.toMatchObject({ reason: "storage_unavailable", cause });
   });
 
-  it("is not what the caller's own mistakes become", async () => {
+  it("is not what the caller's mistakes become", async () => {
     const mistake = new SluiceError("idempotency_conflict", "used before");
     await expect(orUnavailable(() => Promise.reject(mistake))).rejects.toBe(mistake);
     expect(() => outageReason(mistake)).toThrow(mistake);

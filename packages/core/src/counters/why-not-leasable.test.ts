@@ -6,11 +6,11 @@ import { whyNotLeasable } from "./why-not-leasable.ts";
 
 type Written = Readonly<Record<string, unknown>>;
 
-const policyOf = (written: Written) => parsePolicies({ policies: [{ id: "p", ...written }] }).policies[0]!;
+const parsePolicy = (written: Written) => parsePolicies({ policies: [{ id: "p", ...written }] }).policies[0]!;
 
 /** Of each limit, as if a request were counted in all of them. */
 function whyNot(written: Written): readonly (string | undefined)[] {
-  return compileLimits(policyOf(written)).map((limit) => {
+  return compileLimits(parsePolicy(written)).map((limit) => {
     const of = { limit, windows: limit.windows };
     expect(isLeasable(of)).toBe(whyNotLeasable(of) === undefined);
     return whyNotLeasable(of);
@@ -47,14 +47,14 @@ describe("whyNotLeasable", () => {
       undefined,
       undefined,
     ]);
-    const [limit] = compileLimits(policyOf({ limits: [{ windows }] }));
+    const [limit] = compileLimits(parsePolicy({ limits: [{ windows }] }));
     const uncharged = limit!.windows.map((window) => ({ ...window, charges: false }));
     expect(whyNotLeasable({ limit: limit!, windows: uncharged })).toBe("shared");
   });
 
-  it("leases nothing of what every node counts by itself", () => {
+  it("leases nothing that every node counts separately", () => {
     const local = { limits: [{ windows: "10/s" }], on_failure: "local", local_limits: [{ windows: "5/s" }] };
-    const [limit] = compileLocalLimits(policyOf(local));
+    const [limit] = compileLocalLimits(parsePolicy(local));
     expect(whyNotLeasable({ limit: limit!, windows: limit!.windows })).toBe("local");
   });
 });

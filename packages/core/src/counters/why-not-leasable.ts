@@ -1,23 +1,23 @@
 import type { ResolvedLimit } from "./counter-store.ts";
 
-/** Why a limit is counted exactly, whatever is asked of it. */
+/** Why a limit is always counted exactly. */
 export type NotLeasable =
   /** Its policy says so: `counters: exact`, or a `max_overshoot` of 0. */
   | "exact"
   /** A block holds from the moment it begins. */
   | "blockable"
-  /** Its policy counts denials across nodes (`count_denials`), and a node that denies on its own is not counted. */
+  /** Its policy counts denials across nodes (`count_denials`), and a denial decided on another node is not counted. */
   | "count_denials"
-  /** A counter that several limits of a policy charge has no ledger of its own. */
+  /** A counter that several limits of a policy charge has no separate ledger. */
   | "shared"
-  /** It stands in while counters cannot be asked, and is counted on this node anyway. */
+  /** It stands in while counters are unavailable, and is counted on this node anyway. */
   | "local"
   /** A sliding log is chosen to be exact. */
   | "sliding_log"
-  /** What is lost of a one-off quota is lost for good. */
+  /** Lost units of a one-off quota are lost for good. */
   | "one_off";
 
-/** Undefined where a limit may be spent elsewhere than where its counters are. */
+/** Undefined if the limit may be leased. */
 export function whyNotLeasable({ limit, windows }: Pick<ResolvedLimit, "limit" | "windows">): NotLeasable | undefined {
   if (limit.policy.counters === "exact" || limit.policy.maxOvershoot === 0) return "exact";
   if (limit.blockable) return "blockable";

@@ -18,22 +18,22 @@ import {
   slidingStateAt,
 } from "../algorithms/sliding.ts";
 import { decideLog, SlidingLog } from "../algorithms/sliding-log.ts";
-import type { WindowVerdict } from "../algorithms/window-verdict.ts";
+import type { WindowVerdict, WritableVerdict } from "../algorithms/window-verdict.ts";
 import type { CompiledWindow, CounterKind } from "../limits/compiled-limit.ts";
 import type { CounterOwners } from "./counter-owners.ts";
 import { type CounterBudget, CounterTable } from "./counter-table.ts";
 import type { Credited, OutstandingWindow } from "./receipts.ts";
 
-/** Bytes of a log beside its entries, and of one entry: estimates that err on the large side. */
+/** Bytes of a log besides its entries, and of one entry: estimates that err on the large side. */
 const logBytes = 128;
 const logEntryBytes = 32;
 
-/** Where a counter came from: it was there, it was placed, or there is no room for it and nothing was taken. */
+/** Where a counter came from: it existed, it was placed, or there is no room for it and nothing was taken. */
 export type Placing = "found" | "placed" | "no_room";
 
 /**
- * The counters of single windows, each kind in a table of its own. A counter is named by a hash (`lo`, `hi`); its place in
- * the table (`at`, −1 where there is none) is good until the next counter is placed or dropped.
+ * The counters of single windows, with a table for each kind. A counter is named by a hash (`lo`, `hi`); its place in
+ * the table (`at`, −1 if it has none) is valid until the next counter is placed or dropped.
  *
  * Words: arrival [arrival] · count [end, count] · sliding [idle, current, previous] · log [idle, index of the log].
  */
@@ -57,25 +57,37 @@ export class WindowCounters {
     this.#logTable = budget.watch(new CounterTable(2, budget, (numbers, at) => this.#forgetLog(numbers[at + 1]!)));
   }
 
+  /** Where arrival times are. */
+  get arrivals(): CounterTable {
+    return this.#arrivals;
+  }
+
   find(window: CompiledWindow, lo: number, hi: number): number {
     return this.#findTable(window.kind).find(lo, hi);
   }
 
-  /** How the window stands to a cost. Changes nothing. */
-  verdict(window: CompiledWindow, at: number, cost: number, nowMs: number, originMs: number): WindowVerdict {
+  /** How the window stands to a cost. Changes nothing. Into a new verdict, or `into` one, unless the window is a log. */
+  verdict(
+    window: CompiledWindow,
+    at: number,
+    cost: number,
+    nowMs: number,
+    originMs: number,
+    into?: WritableVerdict,
+  ): WindowVerdict {
     const absent = at < 0;
     const { numbers } = this.#findTable(window.kind);
     switch (window.kind) {
       case "arrival":
-        return decideArrival(window, absent ? neverArrived : numbers[at]!, cost, nowMs);
+        return decideArrival(window, absent ? neverArrived : numbers[at]!, cost, nowMs, into);
       case "count":
         return absent
-          ? decideCount(window, 0, 0, cost, nowMs, originMs)
-          : decideCount(window, numbers[at]!, numbers[at + 1]!, cost, nowMs, originMs);
+          ? decideCount(window, 0, 0, cost, nowMs, originMs, into)
+          : decideCount(window, numbers[at]!, numbers[at + 1]!, cost, nowMs, originMs, into);
       case "sliding":
         return absent
-          ? decideSliding(window, 0, 0, 0, cost, nowMs, originMs)
-          : decideSliding(window, numbers[at]!, numbers[at + 1]!, numbers[at + 2]!, cost, nowMs, originMs);
+          ? decideSliding(window, 0, 0, 0, cost, nowMs, originMs, into)
+          : decideSliding(window, numbers[at]!, numbers[at + 1]!, numbers[at + 2]!, cost, nowMs, originMs, into);
       case "log":
         return decideLog(window, absent ? undefined : this.#logs[numbers[at + 1]!], cost, nowMs);
     }
@@ -102,14 +114,14 @@ export class WindowCounters {
     return at;
   }
 
-  /** Keeps a counter from being dropped, because its limit refuses its subject, or because it is about to be taken from. */
+  /** Keeps a counter from being dropped, because its limit refuses its subject, or it is about to be taken from. */
   hold(window: CompiledWindow, at: number): void {
     this.#findTable(window.kind).setLeft(at, 0);
   }
 
   /**
-   * Keeps a counter from being dropped even if it is idle, until it is taken from. Answers its word 0, which `letGo` needs if
-   * it is not.
+   * Keeps a counter from being dropped, even if it is idle, until it is taken from. Returns its word 0, which `letGo`
+   * needs if it is not.
    */
   reserve(window: CompiledWindow, at: number): number {
     this.hold(window, at);
@@ -120,11 +132,11 @@ export class WindowCounters {
   }
 
   /** Undoes `hold`, or `reserve` if its `word0` is given. */
-  letGo(window: CompiledWindow, lo: number, hi: number, verdict: WindowVerdict, word0?: number): void {
+  letGo(window: CompiledWindow, lo: number, hi: number, remaining: number, word0?: number): void {
     const table = this.#findTable(window.kind);
     const at = table.find(lo, hi);
     if (at < 0) return;
-    table.setLeft(at, verdict.remaining / window.capacity);
+    table.setLeft(at, remaining / window.capacity);
     if (word0 !== undefined) table.numbers[at] = word0;
   }
 
@@ -144,7 +156,7 @@ export class WindowCounters {
     }
   }
 
-  /** Decides and takes a window of the arrival kind in one go. */
+  /** Decides and takes from a window of the arrival kind in one go. */
   takeArrival(window: CompiledWindow, lo: number, hi: number, cost: number, nowMs: number, into: ArrivalTake): Placing {
     const table = this.#arrivals;
     const foundAt = table.find(lo, hi);
@@ -160,14 +172,14 @@ export class WindowCounters {
     return foundAt < 0 ? "placed" : "found";
   }
 
-  /** Brings an arrival back that the limit cannot have left behind. `at` is where the counter was found. */
+  /** Corrects an arrival that the limit cannot have left behind. `at` is where the counter was found. */
   bringBack(window: CompiledWindow, at: number, nowMs: number): void {
     if (window.kind !== "arrival" || at < 0) return;
     const { numbers } = this.#arrivals;
     numbers[at] = broughtBack(window, numbers[at]!, nowMs) ?? numbers[at]!;
   }
 
-  /** Takes unconditionally, into bounded debt where it must. */
+  /** Takes unconditionally, into bounded debt if it must. */
   charge(window: CompiledWindow, lo: number, hi: number, cost: number, nowMs: number, originMs: number): Placing {
     const table = this.#findTable(window.kind);
     let at = table.find(lo, hi);
@@ -205,7 +217,7 @@ export class WindowCounters {
     return fresh ? "placed" : "found";
   }
 
-  /** Gives back unconditionally, down to idle. Undefined where there is nothing to give back. */
+  /** Gives back unconditionally, down to idle. Undefined if there is nothing to give back. */
   credit(
     window: CompiledWindow,
     lo: number,
@@ -225,7 +237,7 @@ export class WindowCounters {
     return credited;
   }
 
-  /** Undoes a take. False where its moment has passed, or its counter no longer holds it. */
+  /** Undoes a take. False if its moment has passed, or its counter no longer holds it. */
   give(outstanding: OutstandingWindow, nowMs: number, originMs: number): boolean {
     const { window, lo, hi, word0 } = outstanding.taken;
     const table = this.#findTable(window.kind);
@@ -291,7 +303,7 @@ export class WindowCounters {
     }
   }
 
-  /** Logs are the only counters that grow in place: where they outgrow the bound, some of them go. */
+  /** Logs are the only counters that grow in place: if they outgrow the bound, some of them go. */
   trimLogs(nowMs: number): void {
     for (let dropped = 0; dropped < 4 && !this.#hasRoomForLogs() && this.#logTable.count > 1; dropped++) {
       if (!this.#logTable.evictWithin(0, nowMs)) return;
@@ -344,7 +356,7 @@ export class WindowCounters {
         return { emptied: given.arrivalMs === nowMs, givenMs: given.givenMs };
       }
       case "count": {
-        // A window keeps its end, and a one-off quota is not used by this.
+        // A window keeps its end, and this does not use up a one-off quota.
         const running = runningCount(numbers[at]!, numbers[at + 1]!, nowMs);
         if (running === 0) return undefined;
         numbers[at + 1] = creditCount(running, cost);

@@ -1,12 +1,13 @@
 import type { Fit, LimitOutcome, LimitRecord, ResolvedLimit } from "../counters/counter-store.ts";
+import { saysMore } from "../counters/take-plan.ts";
 import type { CompiledWindow } from "../limits/compiled-limit.ts";
 import type { DecisionReason, LimitDecision, ShadowDenial } from "./decision.ts";
 
 /**
- * Which limit speaks for the whole request: for a denial the one with the longest wait, for an allowance the one with
- * the smallest share left. Undefined where no enforced limit applied.
+ * The limit that decides the whole request: for a denial the one with the longest wait, for an allowance the one with
+ * the smallest share left. Undefined if no enforced limit applied.
  */
-export function findSpeaking(
+export function findDeciding(
   limits: readonly ResolvedLimit[],
   outcomes: readonly LimitOutcome[],
 ): { readonly limit: ResolvedLimit; readonly outcome: LimitOutcome; readonly index: number } | undefined {
@@ -16,11 +17,6 @@ export function findSpeaking(
     if (speaking < 0 || saysMore(outcomes[i]!, outcomes[speaking]!)) speaking = i;
   }
   return speaking < 0 ? undefined : { limit: limits[speaking]!, outcome: outcomes[speaking]!, index: speaking };
-}
-
-function saysMore(one: LimitOutcome, other: LimitOutcome): boolean {
-  if (one.retryAfterMs !== other.retryAfterMs) return one.retryAfterMs > other.retryAfterMs;
-  return one.windowRemaining * other.window.capacity < other.windowRemaining * one.window.capacity;
 }
 
 /** The largest cost that would pass now: the least that any enforced limit has left. */
@@ -45,12 +41,12 @@ export function decisionReason(fits: Fit): DecisionReason {
   }
 }
 
-/** A denial that can pass later says when; one that cannot says nothing. */
+/** The wait of a denial that can pass later; undefined for one that cannot. */
 export function findRetryAfter(outcome: Pick<LimitOutcome, "fits" | "retryAfterMs">): number | undefined {
   return outcome.fits === "now" || outcome.fits === "never" ? undefined : outcome.retryAfterMs;
 }
 
-/** Where a denial says when to retry, that is what matters. */
+/** Undefined for a denial that says when to retry, because that is what matters. */
 export function findMoreAfter({ fits, moreAfterMs }: Pick<LimitOutcome, "fits" | "moreAfterMs">): number | undefined {
   return (fits === "now" || fits === "never") && moreAfterMs !== Number.POSITIVE_INFINITY ? moreAfterMs : undefined;
 }

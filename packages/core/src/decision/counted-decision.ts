@@ -3,15 +3,16 @@ import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts"
 import { decisionReason, findMoreAfter, findQueue, findRetryAfter } from "./combine-outcomes.ts";
 import type { Decision, ShadowDenial } from "./decision.ts";
 
-type Standing = Pick<Decision, "state" | "denyCount">;
+type SubjectStanding = Pick<Decision, "state" | "denyCount">;
 
-/** Makes the decision in the words of the limit that speaks. */
+/** Creates a decision as reported by the deciding limit. */
 export const CountedDecision = fill as unknown as new (...made: Parameters<typeof fill>) => Decision;
 
 /**
- * A constructor rather than an object literal, because every check that waits for counters elsewhere leaves one. Of literals V8 watches
- * how many survive; in a process that has just started most do, since they wait for a server's first answers, and from then on each
- * would be made among the objects that stay, as garbage that only a full collection takes away. See decision 0012.
+ * A constructor rather than an object literal, because every check that waits for remote counters leaves one. V8 tracks
+ * how many literals survive. In a process that has just started most do, since they wait for a server's first answers,
+ * and from then on each would be allocated in old space, as garbage that only a full collection removes. See decision
+ * 0012.
  */
 function fill(
   this: { -readonly [Field in keyof Decision]: Decision[Field] },
@@ -21,7 +22,7 @@ function fill(
   outcome: Omit<LimitOutcome, "window" | "windowRemaining">,
   remaining: number,
   used: number,
-  standing: Standing,
+  standing: SubjectStanding,
   atMs: number,
   shadow: readonly ShadowDenial[],
   preview: boolean,
@@ -59,8 +60,9 @@ function fill(
 const noiseMs = 2 ** -10;
 
 /**
- * The whole millisecond at which the counter is as good as new. `resetAfterMs` is rounded up already. Windows that end at a whole
- * millisecond end within the one that the sum falls into; other counters are idle at any instant, and the next whole one is safe.
+ * The whole millisecond at which the counter is as good as new. `resetAfterMs` is rounded up already. Windows that end
+ * at a whole millisecond end within the one that the sum falls into; other counters may become idle at any instant, and
+ * the next whole one is safe.
  */
 function findResetAt({ kind }: CompiledWindow, atMs: number, resetAfterMs: number): number {
   const isAligned = kind === "count" || kind === "sliding";

@@ -27,7 +27,7 @@ describe("text that others wrote", () => {
   });
 });
 
-it("an explanation in prose has none of it either, wherever a request or a policy says it", async () => {
+it("an explanation in prose has none of it either, whether a request or a policy contains it", async () => {
   const limits = [{ by: ["user"], windows: ["2/h"] }];
   const limiter = createLimiter({
     policies: {

@@ -1,12 +1,12 @@
-/** Runs of what ends or moves a line. */
+/** Runs of characters that end or move a line. */
 const breaks = /[\t-\r\u0085\u2028\u2029]+/g;
 
-/** Control characters, halves of characters, and marks that are invisible or turn the direction of the text after them. */
+/** Control characters, halves of characters, and invisible or direction-changing marks. */
 const obeyed = /[\p{Cc}\p{Cs}\u061c\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/gu;
 
 /**
- * Text that others wrote, ready for a terminal, a log or a text answer: on one line, and with everything that a terminal would obey
- * written as an escape (`\u001b`). So a name can neither move the cursor nor look like a line that we wrote.
+ * Untrusted text made safe for a terminal, a log or a text answer: on one line, with everything that a terminal would
+ * obey written as an escape (`\u001b`). A name can then neither move the cursor nor look like a line of ours.
  */
 export function printable(text: string): string {
   return text.replace(breaks, " ").replace(obeyed, escapeCharacter);
@@ -17,7 +17,7 @@ export function printableLines(text: string): string {
   return text.split("\n").map(printable).join("\n");
 }
 
-/** JSON that does nothing to a terminal it is shown in, and means the same: JSON does not escape all control characters by itself. */
+/** JSON that means the same and does nothing to a terminal: JSON itself does not escape all control characters. */
 export function printableJson(json: string): string {
   return json.replace(obeyedInJson, escapeCharacter);
 }

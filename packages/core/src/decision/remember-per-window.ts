@@ -1,10 +1,10 @@
 import type { Window } from "../policy/policy.ts";
 import type { Decision } from "./decision.ts";
 
-// Answers go out with every decision, and much of what they say of a limit never changes. Windows live as long as their
-// snapshot, so what is made of one can be kept with it.
+// Answers go out with every decision, and much of their text about a limit never changes. Windows live as long as their
+// snapshot, so text made from one can be kept with it.
 
-/** Makes something of a window once. */
+/** Calls `make` once per window. */
 export function rememberPerWindow<T>(make: (window: Window) => T): (window: Window) => T {
   const known = new WeakMap<Window, { readonly value: T }>();
   return (window) => {
@@ -18,7 +18,7 @@ export function rememberPerWindow<T>(make: (window: Window) => T): (window: Wind
 
 type LimitFields = Pick<Decision, "policy" | "version" | "scope" | "limit">;
 
-/** Makes something of what a decision says of the limit that speaks once, as long as it says the same. */
+/** Calls `make` once for as long as decisions say the same about their deciding limit. */
 export function rememberPerLimit<T>(
   make: (decision: Decision, window: Window) => T,
 ): (decision: Decision, window: Window) => T {

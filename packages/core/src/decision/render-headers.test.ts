@@ -90,7 +90,7 @@ const render = (decision: Decision, ...generations: HeaderGeneration[]): Record<
   renderHeaders(decision, { generations });
 
 describe("the legacy generation", () => {
-  it("tells limit, remaining, reset in epoch seconds rounded up, policy and scope", () => {
+  it("shows limit, remaining, reset in epoch seconds rounded up, policy and scope", () => {
     expect(render(allowed, "legacy")).toEqual({
       "X-RateLimit-Limit": "100",
       "X-RateLimit-Remaining": "50",
@@ -119,7 +119,7 @@ describe("the legacy generation", () => {
     expect(render(blocked, "legacy")["X-RateLimit-Reset"]).toBe("1700000300");
   });
 
-  it("leaves the reset out where there is none", () => {
+  it("leaves the reset out if there is none", () => {
     const never = { ...allowed, resetAfterMs: Number.POSITIVE_INFINITY, resetAtMs: Number.POSITIVE_INFINITY };
     expect(render(never, "legacy")).not.toHaveProperty("X-RateLimit-Reset");
   });
@@ -154,7 +154,7 @@ describe("the draft generations", () => {
     expect(renderHeaders(allowed)).toHaveProperty(["RateLimit"]);
   });
 
-  it("are not mixed where draft 7 and 11 share a field name: draft 11 is written", () => {
+  it("are not mixed if draft 7 and 11 share a field name: draft 11 is written", () => {
     expect(render(allowed, "draft11", "draft7")).toEqual(render(allowed, "draft11"));
   });
 
@@ -212,7 +212,7 @@ describe("the draft generations", () => {
 });
 
 describe("one name means one policy", () => {
-  const headersOf = (limits: readonly unknown[], costs: readonly number[]): Record<string, string>[] => {
+  const renderEach = (limits: readonly unknown[], costs: readonly number[]): Record<string, string>[] => {
     const clock = new ManualClock(1_750_000_000_000);
     const limiter = createLimiter({ clock, policies: { policies: [{ id: "api", limits }] } });
     return costs.map((cost) => {
@@ -221,25 +221,25 @@ describe("one name means one policy", () => {
     });
   };
 
-  it("also where a limit has several windows: each has a name of its own", () => {
-    const [first, , third] = headersOf([{ by: ["user"], windows: ["3/s", "5/m"] }], [1, 1, 1, 1]);
+  it("even if a limit has several windows: each has its own name", () => {
+    const [first, , third] = renderEach([{ by: ["user"], windows: ["3/s", "5/m"] }], [1, 1, 1, 1]);
     expect(first).toEqual({ "RateLimit-Policy": '"api/user/1s";q=3;w=1', RateLimit: '"api/user/1s";r=2;t=1' });
     expect(third).toEqual({ "RateLimit-Policy": '"api/user/1m";q=5;w=60', RateLimit: '"api/user/1m";r=2;t=11' });
   });
 
-  it("also where two limits have the same scope, and windows of the same length", () => {
+  it("even if two limits have the same scope, and windows of the same length", () => {
     const limits = [
       { by: ["user"], windows: ["60/m burst 5"] },
       { by: ["user"], algorithm: "fixed_window", windows: ["6/m"] },
     ];
-    const names = headersOf(limits, [1, 1, 1, 1, 1]).map((headers) => headers["RateLimit-Policy"]);
+    const names = renderEach(limits, [1, 1, 1, 1, 1]).map((headers) => headers["RateLimit-Policy"]);
     expect(new Set(names)).toEqual(new Set(['"api/user/1m";q=5;w=5', '"api/user/1m#2";q=6;w=60']));
   });
 
   it("names a window as the policy does, and one that is alone by policy and scope", () => {
     const named = [{ by: ["user"], windows: [{ limit: 3, per: "1s", name: "peak" }, "5/m"] }];
-    expect(headersOf(named, [1])[0]?.RateLimit).toMatch(/^"api\/user\/peak";/);
-    expect(headersOf([{ by: ["user"], windows: ["5/m"] }], [1])[0]?.RateLimit).toMatch(/^"api\/user";/);
+    expect(renderEach(named, [1])[0]?.RateLimit).toMatch(/^"api\/user\/peak";/);
+    expect(renderEach([{ by: ["user"], windows: ["5/m"] }], [1])[0]?.RateLimit).toMatch(/^"api\/user";/);
   });
 
   it("for random limits, over whole conversations", () => {
@@ -252,12 +252,12 @@ describe("one name means one policy", () => {
       windows: fc.array(window, { minLength: 1, maxLength: 3 }),
     });
     const costs = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 12 });
-    const keyOf = ({ by, algorithm }: { by: readonly string[]; algorithm: string }): string => `${by} ${algorithm}`;
-    const limits = fc.uniqueArray(limit, { minLength: 1, maxLength: 4, selector: keyOf });
+    const limitKey = ({ by, algorithm }: { by: readonly string[]; algorithm: string }): string => `${by} ${algorithm}`;
+    const limits = fc.uniqueArray(limit, { minLength: 1, maxLength: 4, selector: limitKey });
     fc.assert(
       fc.property(limits, costs, (given, asked) => {
         const quotas = new Map<string, string>();
-        for (const headers of headersOf(given, asked)) {
+        for (const headers of renderEach(given, asked)) {
           const [, name = "", quota = ""] = /^("[^"]*")(.*)$/.exec(headers["RateLimit-Policy"] ?? "") ?? [];
           expect(quotas.get(name) ?? quota, name).toBe(quota);
           quotas.set(name, quota);
@@ -306,7 +306,7 @@ describe("decisions with details", () => {
     expect(named.filter((one) => one.speaks).map((one) => one.name)).toEqual(["api.read/s39"]);
   });
 
-  it("still name the limit that speaks where the details do not have it", () => {
+  it("still name the deciding limit if the details do not have it", () => {
     const headers = render({ ...allowed, limits: [limitDecision({ scope: "ip" })] }, "draft11");
     expect(headers["RateLimit-Policy"]).toBe('"api.read/ip";q=100;w=60, "api.read/tenant";q=100;w=60');
     expect(headers.RateLimit).toBe('"api.read/tenant";r=50;t=1');
@@ -343,11 +343,11 @@ describe("Retry-After", () => {
     { reason: "missing_dimension" },
     { reason: "over_limit", retryAfterMs: undefined },
     { reason: "over_limit", retryAfterMs: Number.POSITIVE_INFINITY },
-  ])("is absent for %j, where waiting does not help", (fields) => {
+  ])("is absent for %j, because waiting does not help", (fields) => {
     expect(renderHeaders({ ...denied, ...fields })).not.toHaveProperty("Retry-After");
   });
 
-  it("is jittered by the random source; the drafts' own reset is exact", () => {
+  it("is jittered by the random source; the drafts' reset is exact", () => {
     const decision = { ...denied, retryAfterMs: 60_000 };
     const headers = renderHeaders(decision, { generations: headerGenerations, random: () => 0.999 });
     expect(headers["Retry-After"]).toBe("66");
@@ -355,7 +355,7 @@ describe("Retry-After", () => {
     expect(headers["RateLimit-Reset"]).toBe("60");
   });
 
-  it("is 1 to 5 seconds in an outage, and nothing is said of what was not counted", () => {
+  it("is 1 to 5 seconds in an outage, and uncounted values are left out", () => {
     const { remaining, limitRemaining, used, resetAfterMs, resetAtMs } = withoutLimit;
     const uncounted = { remaining, limitRemaining, used, resetAfterMs, resetAtMs };
     const closed: Decision = {
@@ -396,7 +396,7 @@ describe("decisions without a limit", () => {
 });
 
 describe("values that are not as they should be", () => {
-  it("never tell of a negative, fractional or endless amount", () => {
+  it("never show a negative, fractional or infinite amount", () => {
     const remaining = (value: number) => render({ ...allowed, remaining: value }, "draft6")["RateLimit-Remaining"];
     expect([-3, -0.5, 49.9, Number.NaN, Infinity, 1e21].map(remaining)).toEqual([
       "0",
@@ -435,8 +435,8 @@ describe("values that are not as they should be", () => {
   });
 });
 
-describe("what costs less to write", () => {
-  it("is in lower case where told so, and says the same", () => {
+describe("cheaper headers", () => {
+  it("are in lower case if asked for, and say the same", () => {
     for (const decision of [allowed, denied, withoutLimit]) {
       const proper = renderHeaders(decision, { generations: headerGenerations });
       const lower = renderHeaders(decision, { generations: headerGenerations, lowerCase: true });
@@ -446,7 +446,7 @@ describe("what costs less to write", () => {
     }
   });
 
-  it("is brief where told so: an answer that passes names its limit once", () => {
+  it("are brief if asked for: an answer that passes names its limit once", () => {
     const names = (decision: Decision, generations?: readonly HeaderGeneration[]): string[] =>
       Object.keys(renderHeaders(decision, { brief: true, generations }));
     expect(names(allowed)).not.toContain("X-RateLimit-Policy");
@@ -461,7 +461,7 @@ describe("what costs less to write", () => {
     );
   });
 
-  it("is remembered for its window, and still told apart by policy, scope and limit", () => {
+  it("are remembered for their window, and still differ by policy, scope and limit", () => {
     const other: Decision = {
       ...allowed,
       policy: "api.write",

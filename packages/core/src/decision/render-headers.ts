@@ -4,26 +4,28 @@ import type { Decision, LimitDecision } from "./decision.ts";
 import { rememberPerLimit } from "./remember-per-window.ts";
 import { findWaitMs, outageRetrySeconds, retryAfterSeconds, waitSeconds } from "./retry-after.ts";
 
-/** Header fields as clients have learned to read them, oldest first. The IETF draft still moves; each has its own renderer. */
+/** Generations of header fields, oldest first. The IETF draft is still changing; each has its own renderer. */
 export const headerGenerations = ["legacy", "draft6", "draft7", "draft11"] as const;
 
 export type HeaderGeneration = (typeof headerGenerations)[number];
 
 export interface RenderHeadersOptions {
-  /** Absent: `legacy` and `draft11`. draft7 and draft11 use the same field names: where both are named, draft11 is written. */
+  /**
+   * Absent: `legacy` and `draft11`. draft7 and draft11 use the same field names: if both are named, draft11 is written.
+   */
   readonly generations?: readonly HeaderGeneration[] | undefined;
   /** Source of the jitter of `Retry-After`, 0 … 1. Absent: no jitter. */
   readonly random?: (() => number) | undefined;
-  /** Whether names are in lower case, as HTTP/2 and many servers want them. Absent: as they are usually written. */
+  /** Whether names are in lower case, as HTTP/2 and many servers require. Absent: in their usual case. */
   readonly lowerCase?: boolean | undefined;
   /**
-   * Whether `X-RateLimit-Policy` and `-Scope` are left out of answers that pass, where `RateLimit-Policy` of draft11 names the
-   * same: every field costs time and bytes with every answer. Absent: false.
+   * Whether to leave `X-RateLimit-Policy` and `-Scope` out of answers that pass if draft11's `RateLimit-Policy` names
+   * the same: every field costs time and bytes. Absent: false.
    */
   readonly brief?: boolean | undefined;
 }
 
-/** Every field that is ever written, by what it tells. */
+/** Every field that is ever written, by its content. */
 const properNames = {
   retryAfter: "Retry-After",
   limit: "X-RateLimit-Limit",
@@ -47,11 +49,11 @@ const lowerNames = Object.fromEntries(
   Object.entries(properNames).map(([key, name]) => [key, name.toLowerCase()]),
 ) as FieldNames;
 
-/** A limit under the name that it has in header fields and problem bodies. */
+/** A limit under its name in header fields and problem bodies. */
 export interface NamedLimit {
   /**
-   * `<policy>/<scope>`, and `/<window>` where windows share that: printable ASCII, unique within the decision, and the same for one
-   * window in every decision.
+   * `<policy>/<scope>`, plus `/<window>` if windows share that: printable ASCII, unique within the decision, and the
+   * same for one window in every decision.
    */
   readonly name: string;
   readonly window: Window;
@@ -70,7 +72,7 @@ const maxTextLength = 128;
 /** The largest integer of structured fields (RFC 9651). */
 const maxInteger = 999_999_999_999_999;
 
-/** The header fields that tell a client how it stands. No text from a policy or a request can start another field. */
+/** The header fields that show a client where it stands. No text from a policy or a request can start another field. */
 export function renderHeaders(decision: Decision, options: RenderHeadersOptions = {}): Record<string, string> {
   const headers: Record<string, string> = {};
   const waitMs = findWaitMs(decision);
@@ -112,7 +114,7 @@ function renderLegacy(headers: Record<string, string>, names: FieldNames, decisi
   }
 }
 
-/** Which limit speaks, for clients that know nothing newer. */
+/** Names the deciding limit, for clients that know nothing newer. */
 function renderNames(headers: Record<string, string>, names: FieldNames, decision: Decision): void {
   const { limit, policy, scope } = decision;
   if (limit === undefined) return;
@@ -160,7 +162,7 @@ function renderDraft11(
   const lasting = findLastingTexts(decision) ?? describeLimits(nameLimits(decision));
   if (lasting === undefined) return;
   headers[names.rateLimitPolicy] = lasting.policies;
-  // Uncounted figures are left out: while counters cannot be asked, only the policies are named.
+  // Uncounted values are left out: while counters are unavailable, only the policies are named.
   if (decision.remaining === undefined) return;
   const effectiveWindow = untilMore === undefined ? "" : `;t=${untilMore}`;
   // The item names one limit, so it says what that limit has left; `X-RateLimit-Remaining` is the least of all.
@@ -168,7 +170,7 @@ function renderDraft11(
   headers[names.rateLimit] = `${lasting.speaker};r=${wholeNumber(limitRemaining ?? remaining)}${effectiveWindow}`;
 }
 
-/** `RateLimit-Policy` and the name of the limit that speaks, as draft 11 writes them. */
+/** `RateLimit-Policy` and the name of the deciding limit, as draft 11 writes them. */
 function describeLimits(limits: readonly NamedLimit[]): Pick<LastingTexts, "policies" | "speaker"> | undefined {
   const speaker = limits.find((named) => named.speaks);
   if (speaker === undefined) return undefined;
@@ -179,7 +181,7 @@ function describeLimits(limits: readonly NamedLimit[]): Pick<LastingTexts, "poli
   return { policies: policies.join(", "), speaker: quotedString(speaker.name) };
 }
 
-/** What is the same in every decision that one window speaks for. */
+/** The texts that are the same in every decision by one window. */
 interface LastingTexts {
   readonly limit: string;
   readonly policy: string;
@@ -209,8 +211,8 @@ function findLastingTexts(decision: Decision): LastingTexts | undefined {
 }
 
 /**
- * Every limit that the decision tells of and that can deny, in its order: all of them where `details` asked for it,
- * else the one that speaks. Empty where no limit applied.
+ * Every limit in the decision that can deny, in order: all of them if `details` asked for them, else the deciding one.
+ * Empty if no limit applied.
  */
 export function nameLimits(decision: Decision): readonly NamedLimit[] {
   const { policy = "", scope = "", window, limit, allowed } = decision;
@@ -229,7 +231,7 @@ export function nameLimits(decision: Decision): readonly NamedLimit[] {
   });
 }
 
-/** The window's label is never cut off: it is what tells two names apart. */
+/** The window's label is never cut off: it is what distinguishes two names. */
 function renderName({ policy, scope, window }: TellingFields): string {
   const label = windowLabel(window);
   const name = printableText(`${policy}/${scope}`);
@@ -255,14 +257,14 @@ function findFreeName(taken: ReadonlySet<string>, wanted: string): string {
   return name;
 }
 
-/** Whether counters could not be asked, and `on_failure` answered. */
+/** Whether counters were unavailable, and `on_failure` decided. */
 function isOutage({ reason, degraded }: Decision): boolean {
   return reason === "degraded" && degraded !== "kill_switch";
 }
 
 /**
- * Seconds for `reset` and `t` of the drafts. For a denial, until the same request passes. Else `reset` of drafts 6 and 7 is when the
- * counter is as good as new, and `t` of draft 11 when more than `r` is available.
+ * Seconds for `reset` and `t` of the drafts. For a denial, until the same request passes. Otherwise `reset` of drafts 6
+ * and 7 is when the counter is as good as new, and `t` of draft 11 when more than `r` is available.
  */
 function secondsUntil(waitMs: number | undefined, afterMs: number | undefined, least: number): number | undefined {
   if (waitMs !== undefined) return waitSeconds(waitMs);
@@ -281,8 +283,8 @@ function findResetAtMs(decision: Decision): number | undefined {
 }
 
 /**
- * Whole seconds in which all that the window holds comes back: per × holds ÷ limit, which is `per` itself where the
- * burst equals the limit. So who spends `q` every `w` is within the limit. Undefined where nothing comes back.
+ * Whole seconds in which a full window comes back: per × holds ÷ limit, which is `per` if the burst equals the limit. A
+ * client that spends `q` every `w` is within the limit. Undefined if nothing comes back.
  */
 function windowSeconds({ window, limit: holds }: NamedLimit): number | undefined {
   const { per } = window;
@@ -290,7 +292,7 @@ function windowSeconds({ window, limit: holds }: NamedLimit): number | undefined
   const perSeconds = per.kind === "ms" ? per.ms / 1000 : per.unit === "day" ? 86_400 : 2_592_000;
   const seconds = holds === window.limit ? perSeconds : (perSeconds * holds) / window.limit;
   if (!Number.isFinite(seconds)) return undefined;
-  // The division may leave a whole number a hair above itself.
+  // The division may leave a whole number slightly above itself.
   return Math.min(maxInteger, Math.max(1, Math.ceil(seconds - 1e-9)));
 }
 
@@ -298,12 +300,12 @@ function wholeNumber(value: number): string {
   return String(Math.min(maxInteger, Math.max(0, Math.floor(value)) || 0));
 }
 
-/** A structured-field string (RFC 9651) of text that is printable already. */
+/** A structured-field string (RFC 9651) from text that is printable already. */
 function quotedString(printable: string): string {
   return `"${printable.replace(/["\\]/g, "\\$&")}"`;
 }
 
-/** Printable ASCII: whatever else there is, line ends included, is percent-encoded. */
+/** Printable ASCII: everything else, line ends included, is percent-encoded. */
 function printableText(text: string): string {
   const start = text.length > maxTextLength ? text.slice(0, maxTextLength) : text;
   if (/^[\x20-\x7e]*$/.test(start)) return start;

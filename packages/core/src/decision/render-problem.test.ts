@@ -54,7 +54,7 @@ const limitDecision = (fields: Partial<LimitDecision>): LimitDecision => ({
 });
 
 describe("renderProblemBody", () => {
-  it("tells which limit, how much, and when to come back", () => {
+  it("says which limit, how much, and when to come back", () => {
     expect(renderProblemBody(denied, "/v1/orders")).toEqual({
       type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
       title: "Too Many Requests",
@@ -91,7 +91,7 @@ describe("renderProblemBody", () => {
     expect(body).not.toHaveProperty("retry_after_ms");
   });
 
-  it("does not say that a used up one-off quota comes back", () => {
+  it("does not claim that a used-up one-off quota comes back", () => {
     const window: Window = { limit: 100, per: { kind: "never" }, burst: 100 };
     const used: Decision = { ...denied, window, remaining: 0, retryAfterMs: undefined, resetAfterMs: Infinity };
     const body = renderProblemBody(used);
@@ -101,9 +101,9 @@ describe("renderProblemBody", () => {
     expect(body).not.toHaveProperty("reset_after_ms");
   });
 
-  it("tells of a block as what it is", () => {
+  it("reports a block as such", () => {
     const body = renderProblemBody({ ...denied, reason: "blocked", retryAfterMs: 300_000 });
-    expect(body.detail).toContain("kept out for a while");
+    expect(body.detail).toContain("blocked for a while");
     expect(body.detail).toContain("Please come back in 5 minutes.");
     expect(body.status).toBe(429);
   });
@@ -133,15 +133,15 @@ describe("renderProblemBody", () => {
     const local = renderProblemBody({ ...denied, degraded: "storage_unavailable" });
     expect(local).toMatchObject({ status: 429, degraded: "storage_unavailable" });
     expect(local.detail).toMatch(
-      /come back in .* The limiter cannot reach its counters, so this node counts by itself/,
+      /come back in .* The limiter cannot reach its counters, so this node counts on its own/,
     );
   });
 
-  it("tells outages of different kinds apart", () => {
-    const detailOf = (degraded: Decision["degraded"]): string =>
+  it("distinguishes kinds of outages", () => {
+    const renderDetail = (degraded: Decision["degraded"]): string =>
       renderProblemBody({ ...denied, reason: "degraded", degraded }).detail;
-    expect(detailOf("storage_timeout")).toContain("counters do not answer in time, and without them");
-    expect(detailOf("storage_overloaded")).toContain("counters have too much to do, and without them");
+    expect(renderDetail("storage_timeout")).toContain("counters do not answer in time, and without them");
+    expect(renderDetail("storage_overloaded")).toContain("counters have too much to do, and without them");
   });
 
   it("lists every violated limit by its name in the header fields, and none that only shadows", () => {
@@ -158,7 +158,7 @@ describe("renderProblemBody", () => {
     expect(nameLimits(decision).map(({ name }) => name)).toEqual(expect.arrayContaining([...violated!]));
   });
 
-  it("never tells the subject's own values", () => {
+  it("never reveals the subject's own values", () => {
     const limits = [limitDecision({})];
     expect(JSON.stringify(renderProblemBody({ ...denied, limits, shadow: limits }))).not.toContain("acme-secret");
   });
@@ -174,7 +174,7 @@ describe("renderProblemBody", () => {
     [3_600_000, "1 hour"],
     [7_200_000, "2 hours"],
     [172_800_000, "2 days"],
-  ])("tells %d ms as %s, never too early", (retryAfterMs, words) => {
+  ])("writes %d ms as %s, never too early", (retryAfterMs, words) => {
     expect(renderProblemBody({ ...denied, retryAfterMs }).detail).toContain(`Please come back in ${words}.`);
   });
 
@@ -185,11 +185,11 @@ describe("renderProblemBody", () => {
     [{ kind: "ms", ms: 150_000 }, "100 per 150 seconds."],
     [{ kind: "ms", ms: 1500 }, "100 per 1500 ms."],
     [{ kind: "calendar", unit: "month", timeZone: "UTC" }, "100 per calendar month."],
-  ])("tells the window %j as %s", (per, words) => {
+  ])("writes the window %j as %s", (per, words) => {
     expect(renderProblemBody({ ...denied, window: { ...perMinute, per } }).detail).toContain(words);
   });
 
-  it("never tells of a negative or fractional remaining", () => {
+  it("never shows a negative or fractional remaining", () => {
     expect(renderProblemBody({ ...denied, remaining: -4 })).toMatchObject({
       remaining: 0,
       detail: expect.stringContaining("0 is left"),

@@ -9,7 +9,7 @@ import { findWaitMs } from "./retry-after.ts";
 export interface ProblemBody {
   readonly type: string;
   readonly title: string;
-  /** 503 where the counters could not be asked: an outage is not the caller's doing. */
+  /** 503 if the counters were unavailable: an outage is not the caller's fault. */
   readonly status: 429 | 503;
   readonly detail: string;
   readonly instance?: string;
@@ -19,21 +19,20 @@ export interface ProblemBody {
   readonly scope?: string;
   readonly limit?: number;
   readonly remaining?: number;
-  /** Absent where waiting does not help. */
+  /** Absent if waiting does not help. */
   readonly retry_after_ms?: number;
   readonly reset_after_ms?: number;
   readonly degraded?: string;
-  /** Under the names that `RateLimit-Policy` has them by. */
+  /** The names that `RateLimit-Policy` uses. */
   readonly "violated-policies"?: readonly string[];
 }
 
 const quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
-/** Throws for a decision that is allowed: there is no problem with it. */
+/** Throws for an allowed decision, which has no problem. */
 export function renderProblemBody(decision: Decision, instance?: string): ProblemBody {
   const { allowed, reason, cost, policy, scope, limit, remaining, resetAfterMs, degraded } = decision;
-  if (allowed)
-    throw new SluiceError("internal", "A problem body was asked of an allowed decision; only a denial has one");
+  if (allowed) throw new SluiceError("internal", "an allowed decision has no problem body; only a denial has one");
   const waitMs = findWaitMs(decision);
   const exceeded = reason === "over_limit" || reason === "never_fits" || reason === "blocked";
   const violated = exceeded ? nameLimits(decision).filter((named) => !named.allowed) : [];
@@ -79,7 +78,7 @@ function tellDetail(decision: Decision, waitMs: number | undefined): string {
       if (decision.degraded === "kill_switch") return `An operator has stopped all requests for a while. ${comeBack}`;
       return `${outages[decision.degraded ?? "storage_unavailable"]}, and without them requests are refused. ${comeBack}`;
     case "blocked":
-      return `${rule}. This caller is kept out for a while. ${comeBack}`;
+      return `${rule}. This caller is blocked for a while. ${comeBack}`;
     default:
       if (limit !== undefined && cost > limit) {
         return `${rule}. This request costs ${cost}, and more than ${limit} never fits at once. ${comeBack}`;
@@ -91,7 +90,7 @@ function tellDetail(decision: Decision, waitMs: number | undefined): string {
 /** Why a real denial is stricter than usual. */
 function tellOutage({ reason, degraded }: Decision): string {
   if (degraded === undefined || degraded === "kill_switch" || reason === "degraded") return "";
-  return ` ${outages[degraded]}, so this node counts by itself for the time being.`;
+  return ` ${outages[degraded]}, so this node counts on its own for the time being.`;
 }
 
 function tellWindow(window: Window, holds: number | undefined): string {
@@ -116,7 +115,7 @@ function tellWait(ms: number): string {
   return tellLength(Math.ceil(ms / unitMs) * unitMs);
 }
 
-/** Exact, in the largest unit of which it is a whole number. */
+/** Exact, in the largest unit that divides it. */
 function tellLength(ms: number): string {
   for (const [unit, unitMs] of units) {
     if (ms % unitMs === 0) return ms === unitMs ? `1 ${unit}` : `${ms / unitMs} ${unit}s`;

@@ -33,7 +33,7 @@ describe("retryAfterSeconds", () => {
     expect(retryAfterSeconds(ms, () => 0.999_999)).toBe(most);
   });
 
-  it("spreads evenly what comes back after an outage, over 1 to 5 seconds", () => {
+  it("spreads clients evenly after an outage, over 1 to 5 seconds", () => {
     expect([0, 0.25, 0.5, 0.7, 0.999_999].map((value) => outageRetrySeconds(() => value))).toEqual([1, 2, 3, 4, 5]);
     expect(outageRetrySeconds()).toBe(1);
   });
@@ -75,7 +75,7 @@ describe("findWaitMs", () => {
     { reason: "missing_dimension" },
     { retryAfterMs: undefined },
     { retryAfterMs: Number.POSITIVE_INFINITY },
-  ])("is absent for %j, where waiting does not help", (fields) => {
+  ])("is absent for %j, because waiting does not help", (fields) => {
     expect(wait(fields)).toBeUndefined();
   });
 });

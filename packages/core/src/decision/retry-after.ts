@@ -9,20 +9,23 @@ export function waitSeconds(waitMs: number): number {
 }
 
 /**
- * `Retry-After` in whole seconds. With a random source (0 … 1), jitter is added, so that clients that were refused together do not
- * come back together: as much again for a second, a tenth of longer waits, and 10 s at most.
+ * `Retry-After` in whole seconds. With a random source (0 … 1), jitter is added, so that clients refused together do
+ * not come back together: up to 100 % for a second, 10 % for longer waits, and at most 10 s.
  */
 export function retryAfterSeconds(retryAfterMs: number, random?: () => number): number {
   const base = waitSeconds(retryAfterMs);
   return withJitter(base, Math.min(Math.max(1, Math.floor(base / 10)), 10), random);
 }
 
-/** `Retry-After` while counters cannot be asked. How long that lasts is unknown, so clients come back soon and spread out: 1–5 s. */
+/**
+ * `Retry-After` while counters are unavailable. How long that lasts is unknown, so clients come back soon and spread
+ * out: 1–5 s.
+ */
 export function outageRetrySeconds(random?: () => number): number {
   return withJitter(waitSeconds(outageRetryMs), 4, random);
 }
 
-/** When it is worth asking again while counters cannot be asked. */
+/** When to ask again while counters are unavailable. */
 export const outageRetryMs: number = 1_000;
 
 function withJitter(base: number, mostSeconds: number, random: (() => number) | undefined): number {
@@ -31,7 +34,7 @@ function withJitter(base: number, mostSeconds: number, random: (() => number) | 
   return Math.min(maxSeconds, base + jitter);
 }
 
-/** How long to wait where waiting helps: undefined for what is allowed, and for what never passes. */
+/** How long to wait if waiting helps; undefined for an allowance, and for what never passes. */
 export function findWaitMs(decision: Decision): number | undefined {
   const { allowed, reason, retryAfterMs } = decision;
   if (allowed || reason === "never_fits" || reason === "deny_list" || reason === "missing_dimension") return undefined;

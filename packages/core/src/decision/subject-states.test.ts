@@ -23,7 +23,7 @@ describe("subject states", () => {
     expect(states.size).toBe(0);
   });
 
-  it("tell subjects and limits apart", () => {
+  it("distinguish subjects and limits", () => {
     const states = new SubjectStates();
     states.observe(seen("u"), false);
     expect(states.observe(seen("u"), true).denyCount).toBe(2);

@@ -12,10 +12,10 @@ export interface Standing {
   readonly denyCount: number;
 }
 
-/** Where almost every subject stands. */
+/** The standing of almost every subject. */
 export const untroubled: Standing = { state: "normal", denyCount: 0 };
 
-/** What a decision says about its subject. */
+/** What a decision reveals about its subject. */
 export interface Observation {
   readonly identity: string;
   readonly subject: string;
@@ -30,7 +30,7 @@ export interface Observation {
 }
 
 /**
- * Whether subjects are normal, near their limit or at it, and how much was denied them in a row. It lives in this
+ * Whether subjects are normal, near their limit or at it, and how much they were denied in a row. It lives in this
  * node's memory, for a bounded number of subjects, and only for those that are not normal: a store write per denial
  * would make denials the most expensive answer.
  *
@@ -51,7 +51,7 @@ export class SubjectStates {
     return this.#table.count;
   }
 
-  /** Where the subject stands with this decision; remembered unless it is a preview. */
+  /** The subject's standing after this decision; remembered unless it is a preview. */
   observe(seen: Observation, preview: boolean): Standing {
     const at = this.#find(seen);
     const { numbers } = this.#table;
@@ -81,7 +81,7 @@ export class SubjectStates {
       return;
     }
     const at = foundAt >= 0 ? foundAt : this.#table.insert(this.#hash.lo, this.#hash.hi, seen.nowMs);
-    // Those that are throttled go last, and yet they do go: here nothing is enforced by what is remembered.
+    // Throttled subjects go last, but they do go: nothing is enforced by what is remembered here.
     this.#table.setLeft(at, state === "throttled" ? 0.1 : 0.5);
     const { numbers } = this.#table;
     numbers[at] = seen.nowMs + Math.max(seen.resetAfterMs, 1000);

@@ -6,7 +6,7 @@ import type { CheckRequest } from "../request/check-request.ts";
 import type { Decision, ShadowDenial } from "./decision.ts";
 import { outageRetryMs } from "./retry-after.ts";
 
-/** A policy denies by name, or for a dimension that is missing. */
+/** A policy denies by name, or for a missing dimension. */
 export function refusedDecision(
   request: CheckRequest,
   { policy: { policy }, reason, scope }: Refusal,
@@ -27,9 +27,9 @@ export function unlimitedDecision(
 }
 
 /**
- * The counters cannot be asked, and no policy that applies has local ones. One that fails closed is enough to deny. An
- * outage is never dressed up as a denial by a limit: the reason is `degraded`, whatever the answer, and figures that were not counted
- * (used, remaining, reset) are left out.
+ * The counters are unavailable, and no policy that applies has local ones. One that fails closed is enough to deny. An
+ * outage is never disguised as a denial by a limit: the reason is always `degraded`, and uncounted values (used,
+ * remaining, reset) are left out.
  */
 export function degradedDecision(
   request: CheckRequest,
@@ -55,7 +55,7 @@ export function degradedDecision(
   };
 }
 
-/** What an outage is answered with if nothing is known of limits. */
+/** The answer to an outage if no limits are known. */
 export function outageDecision(
   request: CheckRequest,
   allowed: boolean,
@@ -71,7 +71,7 @@ export function outageDecision(
   };
 }
 
-/** An operator decides for all. Who is denied may come back when that ends. */
+/** An operator decides for all. A denied caller may come back when that ends. */
 export function forcedDecision(
   request: CheckRequest,
   { mode, untilMs }: { readonly mode: "open" | "closed"; readonly untilMs: number },
@@ -89,7 +89,7 @@ export function forcedDecision(
   };
 }
 
-/** A decision that no counter was asked for, allowed and without a limit. */
+/** A decision without a counter: allowed, and without a limit. */
 function uncounted(request: CheckRequest, shadow: readonly ShadowDenial[]): Decision {
   return {
     allowed: true,

@@ -70,7 +70,7 @@ describe("a closed circuit breaker", () => {
     expect(breaker.state).toBe("open"); // 2 of 101
   });
 
-  it("tells of every change and why", () => {
+  it("reports every change with its reason", () => {
     const changes: string[] = [];
     const breaker = new CircuitBreaker({ onChange: (state, why) => changes.push(`${state}: ${why}`) });
     callTimes(breaker, 5, 0, "fail");
@@ -90,7 +90,7 @@ describe("a closed circuit breaker", () => {
 });
 
 describe("an open circuit breaker", () => {
-  it("lets an early probe through where there is a sign that it answers again, and only one", () => {
+  it("lets an early probe through if there is a sign of recovery, and only one", () => {
     const breaker = opened();
     expect(breaker.admit(1)).toBe("refuse");
     expect(breaker.admit(1, true)).toBe("probe");
@@ -121,7 +121,7 @@ describe("an open circuit breaker", () => {
     expect([5_000, 9_999, 10_000].map((ms) => breaker.admit(ms))).toEqual(["refuse", "refuse", "probe"]);
   });
 
-  it("sends another probe when nothing was heard of the last one for five seconds", () => {
+  it("sends another probe if the last one is unanswered after five seconds", () => {
     const breaker = opened();
     expect(breaker.admit(5_000)).toBe("probe");
     const lost = breaker.generation;

@@ -1,38 +1,38 @@
 export type CircuitState = "closed" | "open" | "half_open";
 
-/** What may be done: call as usual, call as the one probe that tells whether all is well again, or not call. */
+/** How to proceed: call as usual, call as the one probe that tests for recovery, or do not call. */
 export type Admission = "call" | "probe" | "refuse";
 
 export interface CircuitBreakerOptions {
-  /** So many failures without a success between them open it. Absent: 5. */
+  /** Opens after this many failures in a row. Absent: 5. */
   readonly failuresInARow?: number;
-  /** It opens when more than this share of the calls within `overMs` failed. Absent: 0.01. */
+  /** Opens when more than this share of the calls within `overMs` failed. Absent: 0.01. */
   readonly failureShare?: number;
-  /** Below so many calls within `overMs` their share says nothing. Absent: 100. */
+  /** With fewer calls than this within `overMs`, their share is ignored. Absent: 100. */
   readonly minCalls?: number;
   /** Absent: 30 000. */
   readonly overMs?: number;
-  /** How long it waits before it lets a probe through, and then another. Absent: 5 000. */
+  /** How long to wait before the first probe, and between probes. Absent: 5 000. */
   readonly probeEveryMs?: number;
-  /** Told of every change of state and why, for logs and metrics. */
+  /** Called on every change of state with the reason, for logs and metrics. */
   readonly onChange?: (state: CircuitState, why: string) => void;
 }
 
-/** The stretch of time that the share is taken over moves on in so many steps. */
+/** The sliding period for the share advances in this many steps. */
 const buckets = 30;
 const heardWithinMs = 2000;
 
 /**
- * Keeps callers from waiting for something that does not answer. It counts calls, whatever number of checks each carries,
- * has no timer, and is told the time.
+ * Keeps callers from waiting for a server that does not answer. It counts calls, however many checks each carries, has
+ * no timer, and takes the time as a parameter.
  *
  *     closed ── 5 failures in a row, or over 1 % of the calls of 30 s ──► open
  *     open ── 5 s after it opened, and after each probe ──► half open: one probe
  *     half open ── the probe succeeds ──► closed, with a clean slate
  *               ── it fails, or is not heard of for 5 s ──► open
  *
- * Whoever is admitted notes `generation` and settles under it. It moves on when the circuit opens, closes or probes, so
- * what began before that says nothing any more: a late answer neither closes an open circuit nor keeps it open.
+ * An admitted caller notes `generation` and settles under it. It changes when the circuit opens, closes or probes, so
+ * calls that began before that no longer count: a late answer neither closes an open circuit nor keeps it open.
  *
  *     const admission = breaker.admit(nowMs);
  *     if (admission === "refuse") throw …;
@@ -52,10 +52,10 @@ export class CircuitBreaker {
   #inARow = 0;
   /** When it opened, or the last probe began. */
   #sinceMs = 0;
-  /** The latest time it was told, and what is added to what it is told, so that a clock that steps back goes on. */
+  /** The latest time seen, and what is added to later ones, so that time continues after a clock steps back. */
   #lastMs = Number.NEGATIVE_INFINITY;
   #steadyingMs = 0;
-  /** Calls and failures by bucket of time, the one being filled and its slot, and the sums over all of them. */
+  /** Calls and failures by bucket of time, the current bucket and its slot, and the sums over all of them. */
   readonly #callsIn = new Float64Array(buckets);
   readonly #failuresIn = new Float64Array(buckets);
   #bucket = Number.NEGATIVE_INFINITY;
@@ -75,7 +75,7 @@ export class CircuitBreaker {
     this.#onChange = options.onChange;
   }
 
-  /** Goes by another number of failures in a row and another time between probes from now on. Its state and what it counted stay. */
+  /** Changes the number of failures in a row and the time between probes. State and counts stay. */
   configure({
     failuresInARow = 5,
     probeEveryMs = 5_000,
@@ -88,12 +88,12 @@ export class CircuitBreaker {
     return this.#state;
   }
 
-  /** What admitted calls settle under. */
+  /** The generation that admitted calls settle under. */
   get generation(): number {
     return this.#generation;
   }
 
-  /** `eager`: there is a sign that it answers again, such as a new connection, so that a probe need not wait its time. */
+  /** `eager`: there is a sign of recovery, such as a new connection, so a probe need not wait. */
   admit(nowMs: number, eager = false): Admission {
     if (this.#state === "closed") return "call";
     const atMs = this.#steady(nowMs);
@@ -105,7 +105,10 @@ export class CircuitBreaker {
     return "probe";
   }
 
-  /** Whether a call has succeeded within the last two seconds. One that failed by no fault of theirs need not be told then. */
+  /**
+   * Whether a call has succeeded within the last two seconds. A failure that was not the server's fault is then not
+   * held against it.
+   */
   isHeard(nowMs: number): boolean {
     return nowMs - this.#succeededMs < heardWithinMs;
   }
@@ -147,12 +150,12 @@ export class CircuitBreaker {
     }
   }
 
-  /** Begins the bucket of this moment. Those that are too old by then are emptied. */
+  /** Begins the bucket of this moment, and empties those that are too old by then. */
   #beginBucket(atMs: number): void {
     const bucket = Math.floor(atMs / this.#bucketMs);
     const oldest = Math.max(this.#bucket + 1, bucket - buckets + 1);
     for (let one = oldest; one <= bucket; one++) {
-      // Time may be counted from anywhere, and so be negative.
+      // Time may have any origin, and so be negative.
       this.#slot = ((one % buckets) + buckets) % buckets;
       this.#calls -= this.#callsIn[this.#slot]!;
       this.#failures -= this.#failuresIn[this.#slot]!;
@@ -184,8 +187,8 @@ export class CircuitBreaker {
   }
 
   /**
-   * Time that never runs back. Times that are told a little out of order stand still; after a step back of more than a
-   * bucket it goes on from where it was, so that neither a probe nor the end of a bucket has to wait for the old time.
+   * Time that never runs back. Slightly out-of-order times stand still; after a step back of more than a bucket, time
+   * continues from where it was, so that neither a probe nor the end of a bucket has to wait for the old time.
    */
   #steady(nowMs: number): number {
     const atMs = nowMs + this.#steadyingMs;

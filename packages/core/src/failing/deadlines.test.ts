@@ -169,7 +169,7 @@ describe("questions of one line", () => {
     expect(log).toEqual(["sent 1", "asked 1 again", "sent 1"]);
   });
 
-  it("are excused for as long as this process did not run, and a server that is heard is not blamed", () => {
+  it("are excused for as long as this process did not run, and a server that answers is not blamed", () => {
     const { ask, endTurn, pass, log, peer } = setUp();
     peer.isHeard = true;
     const asked = ask(25);

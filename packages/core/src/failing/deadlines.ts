@@ -1,16 +1,16 @@
 import { type Excusable, excuse, isStarved, Stalls } from "./stalls.ts";
 
-/** The first attempt gets this share of the time, where another one may follow. */
+/** The first attempt gets this share of the time if another one may follow. */
 const firstAttempt = 0.6;
 const mostRepeats = 20;
 
 /** A question that a caller waits for. */
 export interface PendingQuestion extends Excusable {
-  /** When it is given up. Moves only by the time that this process does not run meanwhile, a second at most. */
+  /** When it is given up. Moves only by the time that this process does not run, a second at most. */
   expiresMs: number;
-  /** When it is asked again if there is no answer by then. Infinity: never, or no more. */
+  /** When it is asked again if there is no answer. Infinity: never, or not again. */
   retryMs: number;
-  /** How often `mayRepeat` was asked about it. */
+  /** How often it was passed to `mayRepeat`. */
   repeats: number;
   settled: boolean;
 }
@@ -19,22 +19,22 @@ export interface PendingQuestion extends Excusable {
 export interface Peer {
   /** Whether it has answered lately. */
   readonly isHeard: boolean;
-  /** Holds a failure against it, unless its breaker has begun another generation since. */
+  /** Counts a failure against it, unless its breaker has begun another generation since. */
   fail(generation: number): void;
 }
 
-/** Questions that were sent together and are not answered. */
+/** Questions that were sent together and are not answered yet. */
 export class Flight<Q, P> implements Excusable {
   readonly peer: P;
-  /** What it settles under: the generation of the peer's breaker when it was sent. */
+  /** The generation of the peer's breaker when it was sent, under which it settles. */
   readonly generation: number;
   readonly pendings: readonly Q[];
-  /** How long it may go unanswered before that is held against the peer, and until when that is. */
+  /** How long it may go unanswered before that is held against the peer, and when that is. */
   readonly patienceMs: number;
   readonly startMs: number;
   expiresMs: number;
   excusedMs = 0;
-  /** It went unanswered for too long. A caller with more patience still hears a late answer. */
+  /** It went unanswered for too long. A caller with more patience still gets a late answer. */
   overdue = false;
 
   constructor(peer: P, generation: number, pendings: readonly Q[], patienceMs: number, startMs: number) {
@@ -61,21 +61,21 @@ export interface LineTime {
 
 /** A line of questions, as its deadlines see it. Nothing here is called after `close`. */
 export interface Line<Q, F> {
-  /** Questions that are to be sent. They may also be in flight, where they are asked again. */
+  /** Questions to be sent. They may also be in flight, if they are asked again. */
   readonly waiting: Iterable<Q>;
-  /** The turn that `endTurnSoon` was called in is over: sends what waits. */
+  /** The turn that `endTurnSoon` was called in is over: sends what is waiting. */
   endTurn(): void;
-  /** Settles the questions whose time is up, if any, and forgets all that wait and are settled. */
+  /** Settles the questions that have timed out, if any, and removes settled ones from those waiting. */
   expire(late: ReadonlySet<Q>): void;
-  /** Whether a question that is not answered within its first attempt is to be asked again. */
+  /** Whether to ask again a question that is not answered within its first attempt. */
   mayRetry(pending: Q): boolean;
   /** Asks these again. */
   retry(pendings: readonly Q[]): void;
-  /** A flight became overdue: frees its room. `starved` says that this process did not run for all of its time. */
+  /** A flight became overdue: frees its room. `starved` means that this process did not run for all of its time. */
   release(flight: F, starved: boolean): void;
-  /** There is room again: sends what waits at the end of this turn. */
+  /** There is room again: sends what is waiting at the end of this turn. */
   wake(): void;
-  /** No caller listens to an overdue flight any longer. It is in `flights` no more. */
+  /** No caller listens to an overdue flight any longer. It has left `flights`. */
   abandon(flight: F): void;
 }
 
@@ -85,18 +85,18 @@ export interface Line<Q, F> {
  *     question   waiting ──► in flight ──► settled, by an answer
  *                   ▲            ├───────► settled, by its deadline (`expire`)
  *                   └── retry ◄──┘         after its first attempt, if asking twice does no harm
- *     flight     under way ──► overdue (`release`; the peer is blamed) ──► `abandon`ed when all its questions are settled
+ *     flight     in time ──► overdue (`release`; the peer is blamed) ──► `abandon`ed when all its questions are settled
  *
- * Questions that arrive in one turn of the event loop arrive at one moment, and are sent at its end. One timer watches over all
- * deadlines. When it rings, answers that have arrived by then are read first: only what is still open after one more turn is given
- * up. Time that this process did not run moves every deadline, because the peer is not to blame for it.
+ * Questions of one turn of the event loop share an arrival time, and are sent at its end. One timer watches all
+ * deadlines. When it fires, answers that have arrived are read first: only questions still open after one more turn are
+ * given up. Time during which this process did not run moves every deadline, because the peer is not to blame for it.
  */
 export class Deadlines<Q extends PendingQuestion, F extends Flight<Q, Peer>> {
   readonly #time: LineTime;
   readonly #line: Line<Q, F>;
   readonly #stalls = new Stalls();
   readonly #allStalls: Stalls | undefined;
-  /** A few. An array, because a set that few go in and out of is copied all the time. */
+  /** A few. An array, because a small set that changes often is copied all the time. */
   #flights: F[] = [];
   #turnIsOpen = false;
   #turnMs = 0;
@@ -113,22 +113,22 @@ export class Deadlines<Q extends PendingQuestion, F extends Flight<Q, Peer>> {
     this.#allStalls = allStalls;
   }
 
-  /** Those that a caller still listens to. */
+  /** Flights that a caller still listens to. */
   get flights(): readonly F[] {
     return this.#flights;
   }
 
-  /** Whether what waits is sent at the end of this turn of the event loop. */
+  /** Whether a turn is open, at whose end waiting questions are sent. */
   get turnIsOpen(): boolean {
     return this.#turnIsOpen;
   }
 
-  /** When a question arrives that arrives now. The same for all of one turn: reading the clock is not free. */
+  /** The arrival time of a question that arrives now. The same for a whole turn: reading the clock is not free. */
   get arrivalMs(): number {
     return this.#turnIsOpen ? this.#turnMs : this.#time.nowMs();
   }
 
-  /** Sends what waits at the end of this turn of the event loop, when everything that arrives in it is here. */
+  /** Sends what is waiting at the end of this turn of the event loop, when everything that arrives in it is here. */
   endTurnSoon(nowMs: number): void {
     if (this.#turnIsOpen) return;
     this.#turnIsOpen = true;
@@ -155,7 +155,7 @@ export class Deadlines<Q extends PendingQuestion, F extends Flight<Q, Peer>> {
     return index >= 0;
   }
 
-  /** Looks at that moment whether the time of something is up. */
+  /** Wakes at that moment to look for expired deadlines. */
   watch(dueMs: number, nowMs: number): void {
     if (this.#cancelTimer !== undefined) {
       if (this.#timerDueMs <= dueMs + 1) return;
@@ -165,13 +165,13 @@ export class Deadlines<Q extends PendingQuestion, F extends Flight<Q, Peer>> {
     this.#cancelTimer = this.#time.schedule(Math.max(dueMs - nowMs, 1), this.#ring);
   }
 
-  /** Cancels the timer: for when nothing is open. */
+  /** Cancels the timer: call it when nothing is open. */
   rest(): void {
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
   }
 
-  /** Calls nothing from now on, and forgets its flights. */
+  /** Makes no more calls, and forgets its flights. */
   close(): void {
     this.#closed = true;
     this.rest();
@@ -182,7 +182,7 @@ export class Deadlines<Q extends PendingQuestion, F extends Flight<Q, Peer>> {
     this.#cancelTimer = undefined;
     this.#excuse(this.#timerDueMs);
     if (this.#isLooking) return;
-    // Answers that have arrived by now are read before a question is given up for want of one.
+    // Answers that have arrived by now are read before a question is given up.
     this.#isLooking = true;
     this.#lookFromMs = this.#time.nowMs();
     this.#time.soon(this.#look);
@@ -195,7 +195,7 @@ export class Deadlines<Q extends PendingQuestion, F extends Flight<Q, Peer>> {
     this.#expire(this.#lookFromMs);
   };
 
-  /** What was due happens only now: if that is late, this process did not run, and every deadline moves by it. */
+  /** Work that was due runs only now: if that is late, this process did not run, and every deadline moves by it. */
   #excuse(dueMs: number): void {
     const nowMs = this.#time.nowMs();
     const delayMs = this.#time.runDelayMs?.(nowMs);
@@ -210,7 +210,7 @@ export class Deadlines<Q extends PendingQuestion, F extends Flight<Q, Peer>> {
     }
   }
 
-  /** Gives up what was due at that moment, whose answers have been looked for since. */
+  /** Gives up what was due at that moment; its answers have been looked for since. */
   #expire(nowMs: number): void {
     const late = new Set<Q>();
     const retried: Q[] = [];
@@ -259,12 +259,12 @@ export class Deadlines<Q extends PendingQuestion, F extends Flight<Q, Peer>> {
   }
 }
 
-/** When a question is asked again: never where asking twice could charge twice. */
+/** When a question is asked again: never if asking twice could charge twice. */
 export function retryAtMs(repeatable: boolean, startMs: number, budgetMs: number): number {
   return repeatable ? startMs + firstAttempt * budgetMs : Number.POSITIVE_INFINITY;
 }
 
-/** Counts one more attempt, and says whether there is time for it and there were not too many. */
+/** Counts one more attempt, and returns whether there is time for it and there were not too many. */
 export function mayRepeat(pending: PendingQuestion, nowMs: number, untilMs: number = pending.expiresMs): boolean {
   pending.repeats += 1;
   return pending.repeats <= mostRepeats && nowMs < untilMs;

@@ -5,13 +5,13 @@ import { MemoryCounters } from "../counters/memory-counters.ts";
 const maxCounters = 200_000;
 const maxBytes = 64 * 1024 * 1024;
 
-/** Tells receipts of these counters from those of the store. */
+/** Distinguishes receipts of these counters from the store's. */
 const prefix = "local:";
 
 /**
- * This node's own counters, for policies that fail `local`. They know nothing of the store's and the store nothing of
- * them, so when it is back it stands as it stood. They last from one outage to the next: a store that comes and goes
- * does not hand out its local share anew each time.
+ * This node's own counters, for policies that fail `local`. They and the store know nothing of each other, so the store
+ * resumes where it was. They last from one outage to the next: a flapping store does not hand out its local share anew
+ * each time.
  */
 export class LocalCounters {
   readonly #counters: MemoryCounters;

@@ -12,7 +12,7 @@ import { MemorySubjectDirectory } from "../match/subject-directory.ts";
 import type { CheckRequest } from "../request/check-request.ts";
 import { limiterStartMs, byUser as user } from "../testing/open-limiter.ts";
 
-/** Counters elsewhere, which can be away: they then reject with whatever `away` is. */
+/** Remote counters that can be unavailable: they then reject with `away`. */
 class DistantCounters implements CounterStore {
   readonly local = false;
   readonly memory: MemoryCounters;
@@ -49,7 +49,7 @@ interface Opened {
 
 const gone = new StoreUnavailable("storage_unavailable");
 
-/** A limiter whose counters are away, unless told otherwise. */
+/** A limiter whose counters are unavailable by default. */
 function open(policies: readonly Record<string, unknown>[], away: unknown = gone): Opened {
   const clock = new ManualClock(limiterStartMs);
   const store = new DistantCounters(clock);
@@ -136,7 +136,7 @@ describe("an outage under open and closed", () => {
     expect(limiter.checkSync(user("u"))).toMatchObject({ allowed: false, reason: "degraded" });
   });
 
-  it("does not touch what needs no counter: lists, missing dimensions, and requests without limits", async () => {
+  it("does not affect what needs no counter: lists, missing dimensions, and requests without limits", async () => {
     const { ask, store } = open([
       policy("10/h", { match: { endpoint: "/a" }, on_failure: "closed", deny: { user: "mallory" } }),
       policy("10/h", { id: "q", match: { endpoint: "/b" }, on_failure: "closed", allow: { user: "ops" } }),
@@ -146,7 +146,7 @@ describe("an outage under open and closed", () => {
     expect(store.asked).toBe(0);
   });
 
-  it("still tells what a policy in shadow mode would have denied by name", async () => {
+  it("still reports what a policy in shadow mode would have denied by name", async () => {
     const { ask } = open([
       policy("10/h", { on_failure: "open" }),
       { id: "watched", mode: "shadow", deny: { user: "u" } },
@@ -285,12 +285,12 @@ describe("an outage under local", () => {
     expect(await limiter.give("local:m7")).toBe(false);
   });
 
-  it("has local receipts void where there never was an outage", async () => {
+  it("voids local receipts if there never was an outage", async () => {
     const { limiter } = open([policy("10/h")]);
     expect(await limiter.give("local:m1")).toBe(false);
   });
 
-  it("answers for every local limit where details are asked for", async () => {
+  it("answers for every local limit if details are asked for", async () => {
     const { ask } = open([policy("10/h"), { id: "q", on_failure: "open", limits: [{ by: "user", windows: "2/h" }] }]);
     expect((await ask({ details: true })).limits).toMatchObject([{ policy: "p", limit: 5, remaining: 4 }]);
   });
@@ -334,7 +334,7 @@ describe("several policies in an outage", () => {
     expect(await ask({ cost: 2 })).toMatchObject({ allowed: true, remaining: 0 });
   });
 
-  it("are decided by the local ones where others are open", async () => {
+  it("are decided by the local ones if others are open", async () => {
     const { ask } = open([by("a", "open", "1/h"), by("b", "local", "4/h")]);
     expect(await ask({ cost: 2 })).toMatchObject({ allowed: true, policy: "b", remaining: 0 });
     expect(await ask()).toMatchObject({ allowed: false, policy: "b", reason: "over_limit" });
@@ -364,7 +364,7 @@ describe("several policies in an outage", () => {
     });
   });
 
-  it("in shadow mode are reported beside local ones that are enforced", async () => {
+  it("in shadow mode are reported next to enforced local ones", async () => {
     const { ask } = open([by("a", "local", "1/h", { mode: "shadow" }), by("b", "local", "20/h")]);
     await ask();
     expect(await ask()).toMatchObject({ allowed: true, policy: "b", shadow: [{ policy: "a" }] });
@@ -386,7 +386,7 @@ describe("local limits", () => {
   const from = (ip: string, name = "u", more: Record<string, string> = {}): Pick<CheckRequest, "dimensions"> =>
     user(name, { ip, endpoint: "/login", ...more });
 
-  it("stand in for the policy's own, at their full size", async () => {
+  it("stand in for the policy's own, at full size", async () => {
     const { ask } = open([login()]);
     for (const name of ["a", "b", "c"]) {
       expect(await ask(from("192.0.2.1", name))).toMatchObject({ allowed: true, scope: "ip", limit: 3 });
@@ -405,7 +405,7 @@ describe("local limits", () => {
     expect(store.memory.stats.counters).toBe(2);
   });
 
-  it("have counters of their own, whatever they are called", async () => {
+  it("have separate counters, whatever they are called", async () => {
     const limits = [{ name: "local", by: "user", windows: "6/m" }];
     const { ask, limiter } = open([
       { ...policy("6/m", { limits }), id: "a" },
@@ -452,7 +452,7 @@ describe("local limits", () => {
     expect(await ask(from("192.0.2.1", "vip"))).toMatchObject({ limit: 3 });
   });
 
-  it("do with a missing dimension what they say", async () => {
+  it("treat a missing dimension as they say", async () => {
     const ask = (missing: string): Promise<Decision> =>
       open([login({ local_limits: [{ by: "ip", windows: "1/m", missing }] })]).ask(user("u", { endpoint: "/login" }));
     expect(await ask("share")).toMatchObject({ allowed: true, reason: "degraded", remaining: 0 });
@@ -464,7 +464,7 @@ describe("local limits", () => {
     });
   });
 
-  it("take a value that nobody had to read before, and cannot be read, for a missing one", async () => {
+  it("treat a value that no limit had to read before, and that cannot be read, as missing", async () => {
     const { ask } = open([login()]);
     for (const ip of ["unknown", "localhost", ""]) {
       expect(await ask(from(ip))).toMatchObject({ allowed: true, reason: "degraded", scope: "ip" });
@@ -487,7 +487,7 @@ describe("local limits", () => {
     expect(await bySubject.ask({ dimensions: { endpoint: "/login", ip: "unknown" } })).toMatchObject({ allowed: true });
   });
 
-  it("take nothing where one of them denies for a missing dimension", async () => {
+  it("take nothing if one of them denies for a missing dimension", async () => {
     const { ask } = open([policy("4/m"), login({ local_limits: [{ by: "ip", windows: "9/m", missing: "deny" }] })]);
     for (let i = 0; i < 3; i++) {
       expect(await ask(user("u", { endpoint: "/login" }))).toMatchObject({ allowed: false, policy: "login" });
@@ -495,7 +495,7 @@ describe("local limits", () => {
     expect(await ask({ cost: 2 })).toMatchObject({ allowed: true, policy: "p", remaining: 0 });
   });
 
-  it("do not limit who the policy does not limit", async () => {
+  it("do not limit subjects that the policy does not limit", async () => {
     const { ask } = open([
       login({ allow: { user: "ops" } }),
       { id: "all", on_failure: "open", limits: [{ by: "user", windows: "9/s" }] },
@@ -503,7 +503,7 @@ describe("local limits", () => {
     for (let i = 0; i < 5; i++) expect(await ask(from("192.0.2.1", "ops"))).toMatchObject({ policy: "all" });
   });
 
-  it("share one counter where two of them have the same name, and charge it once", async () => {
+  it("share one counter if two of them have the same name, and charge it once", async () => {
     const local = [
       { by: "ip", windows: "2/m" },
       { by: "ip", windows: "10/m" },
@@ -515,7 +515,7 @@ describe("local limits", () => {
   });
 });
 
-describe("what is not a check, in an outage", () => {
+describe("everything but checks, in an outage", () => {
   it("is refused with StoreUnavailable, which says why", async () => {
     const cause = new Error("connect ECONNREFUSED");
     const { limiter } = open([policy("10/h", { on_failure: "open" })], cause);
@@ -533,7 +533,7 @@ describe("what is not a check, in an outage", () => {
     await expect(limiter.reset(user("u"))).rejects.toBe(away);
   });
 
-  it("leaves what the caller got wrong the caller's mistake", async () => {
+  it("leaves the caller's mistakes as such", async () => {
     const mistake = new SluiceError("invalid_request", "no");
     const { limiter, ask } = open([policy("10/h")], mistake);
     await expect(ask()).rejects.toBe(mistake);
@@ -541,7 +541,7 @@ describe("what is not a check, in an outage", () => {
     await expect(limiter.explain(user("u"))).rejects.toBe(mistake);
   });
 
-  it("charges this node's own counters where a policy fails local and none fails closed", async () => {
+  it("charges this node's own counters if a policy fails local and none fails closed", async () => {
     const { limiter, ask, store } = open([policy("10/h"), { ...policy("9/h"), id: "q", on_failure: "open" }]);
     await limiter.charge({ ...user("u"), cost: 4 });
     expect(await ask()).toMatchObject({ allowed: true, remaining: 0, policy: "p" });
@@ -559,7 +559,7 @@ describe("what is not a check, in an outage", () => {
     await expect(limiter.charge(user("u"))).rejects.toBe(gone);
   });
 
-  it("charges nothing where a policy fails closed", async () => {
+  it("charges nothing if a policy fails closed", async () => {
     const { limiter, ask } = open([policy("10/h"), { ...policy("9/h"), id: "q", on_failure: "closed" }]);
     await expect(limiter.charge(user("u"))).rejects.toBe(gone);
     limiter.usePolicies({ policies: [policy("10/h")] });

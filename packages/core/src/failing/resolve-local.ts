@@ -10,7 +10,7 @@ import type { Policy, Window } from "../policy/policy.ts";
 import { windowLabel, withLabel } from "../policy/window-label.ts";
 import { readDimension } from "../request/read-dimension.ts";
 
-/** What a request is decided by on this node alone. */
+/** What decides a request on this node alone. */
 export interface LocalResolution {
   readonly limits: readonly ResolvedLimit[];
   readonly refusals: readonly Refusal[];
@@ -19,8 +19,8 @@ export interface LocalResolution {
 const nothing: LocalResolution = { limits: [], refusals: [] };
 
 /**
- * What stands in for the limits of a request while their counters cannot be asked, for policies that fail `local`: their
- * `local_limits`, else a share of their limits. Nothing, where an enforced policy fails closed: that decides by itself.
+ * The limits that stand in while a request's counters are unavailable, for policies that fail `local`: their
+ * `local_limits`, or a share of their limits. None if an enforced policy fails closed: that decides on its own.
  */
 export function resolveLocal({
   limits,
@@ -52,8 +52,8 @@ export function resolveLocal({
 }
 
 /**
- * The policy's own limits may never have looked at what its local ones are by: a value that cannot be read is then a
- * missing one. An outage makes no request invalid.
+ * The policy's own limits may never have read the dimensions of its local ones: a value that cannot be read counts as
+ * missing. An outage makes no request invalid.
  */
 function resolveReadable(
   to: ResolvedLimit[],
@@ -82,7 +82,7 @@ function isReadable({ dimensions, ipv6PrefixBits }: Asked, name: string): boolea
   }
 }
 
-/** A window may be that of several limits, where a subject has it for all of them. */
+/** Several limits may share a window, if a subject has it for all of them. */
 const shares = new WeakMap<CompiledLimit, WeakMap<Window, CompiledWindow>>();
 
 function findShare(limit: CompiledLimit, { source, identity }: CompiledWindow): CompiledWindow {

@@ -6,7 +6,7 @@ function waiting(startMs: number, patienceMs: number): { -readonly [K in keyof E
 }
 
 describe("stalls", () => {
-  it("are what is late by more than a few milliseconds, and each is counted once", () => {
+  it("are delays of more than a few milliseconds, and each is counted once", () => {
     const stalls = new Stalls();
     expect(stalls.note(100, 103)).toBeUndefined();
     expect(stalls.note(100, 160)).toBe(100);
@@ -47,7 +47,7 @@ describe("a question that waits", () => {
     expect(one.expiresMs).toBe(25 + mostExcusedMs);
   });
 
-  it("went unanswered for want of this process where that did not run for as long as the deadline", () => {
+  it("went unanswered because of this process if that did not run for as long as the deadline", () => {
     expect(whyLate({ patienceMs: 25, excusedMs: 24 })).toBe("storage_timeout");
     expect(whyLate({ patienceMs: 25, excusedMs: 25 })).toBe("process_starved");
   });

@@ -1,13 +1,13 @@
 import type { StoreUnavailableReason } from "../counters/store-unavailable.ts";
 
-/** What is this late was held up by this process; timers of an idle one are late by a millisecond or two. */
+/** A delay this long was caused by this process; timers of an idle one are late by a millisecond or two. */
 const noticeableMs = 4;
-/** How long a question may go on waiting at most because this process did not run meanwhile. */
+/** How much longer a question may wait at most because this process did not run. */
 export const mostExcusedMs = 1000;
 
 /**
- * Notices that this process did not run: it had no turn on a processor, or was busy with something else. The
- * server that was to answer meanwhile is not to blame for that.
+ * Notices that this process did not run: it had no turn on a processor, or was busy with something else. The server
+ * that was to answer is not to blame for that.
  */
 export class Stalls {
   #countedMs = Number.NEGATIVE_INFINITY;
@@ -20,8 +20,9 @@ export class Stalls {
   }
 
   /**
-   * What was due happens only now. `delayMs` is how long this process has waited for a processor since it began, if that is
-   * known. Returns since when it has not run, as if that were one stretch of time, or undefined if it is hardly late.
+   * Notes that work due at `dueMs` runs only now. `delayMs` is how long this process has waited for a processor since
+   * it began, if known. Returns since when it has not run, as if that were one stretch of time, or undefined if it is
+   * hardly late.
    */
   note(dueMs: number, nowMs: number, delayMs = 0): number | undefined {
     const lateMs = nowMs - Math.max(dueMs, this.#countedMs);
@@ -46,9 +47,9 @@ export interface Excusable {
 }
 
 /**
- * Excuses a question for a stall. Returns by how much its deadline moves: by as long as the stall lasted, and so far that half
- * of its patience is left. A stall is noticed by what was due in it, so when it began is not known, nor whether the question
- * had left by then.
+ * Excuses a question for a stall. Returns by how much its deadline moves: by the length of the stall, and far enough
+ * that half of its patience is left. A stall is noticed by what was due in it, so when it began is not known, nor
+ * whether the question had left by then.
  */
 export function excuse(waiting: Excusable, stalledSinceMs: number, nowMs: number): number {
   const stalledMs = nowMs - Math.max(stalledSinceMs, waiting.startMs);
@@ -59,8 +60,8 @@ export function excuse(waiting: Excusable, stalledSinceMs: number, nowMs: number
 }
 
 /**
- * Whether it is this process that a question went unanswered for: it did not run for as long as the whole deadline, so that
- * nothing can be said about the server that was to answer.
+ * Whether this process is why a question went unanswered: it did not run for as long as the whole deadline, so nothing
+ * can be said about the server.
  */
 export function isStarved({ excusedMs, patienceMs }: Pick<Excusable, "excusedMs" | "patienceMs">): boolean {
   return excusedMs >= patienceMs;

@@ -4,10 +4,10 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ManualClock } from "../clock.ts";
 import { type Hash64, hashText } from "../counters/hash.ts";
-import { compileTestLimit, windowOf } from "../testing/test-limit.ts";
+import { compileTestLimit, testWindow } from "../testing/test-limit.ts";
 import { HotKeys, maxDeniedNames, maxNames, maxSubjectLength } from "./hot-keys.ts";
 
-const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(100, 1000)], policy: "api" });
+const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(100, 1000)], policy: "api" });
 const hash: Hash64 = { lo: 0, hi: 0 };
 
 function open(): { clock: ManualClock; hot: HotKeys; note: (subject: string, times?: number) => number } {
@@ -66,7 +66,7 @@ class ExactRates {
 }
 
 describe("hot keys", () => {
-  it("tell the rate of every counter within the stated error, and miss none that has a quarter of its set's decisions", () => {
+  it("report the rate of every counter within the stated error, and miss none that has a quarter of its set's decisions", () => {
     const step = fc.record({
       // Two sets, a handful of tags and one heavy key: entries are replaced all the time.
       lo: fc.constantFrom(5, 5 + 4096, 9),
@@ -83,7 +83,7 @@ describe("hot keys", () => {
         for (const { lo, hi, times, denied, waitMs } of steps) {
           clock.advance(waitMs);
           exact.advance(waitMs);
-          // The sketch sees the set and the tag: 0 and 1 are one tag, and what is above the set's bits is not looked at.
+          // The sketch sees the set and the tag: 0 and 1 are one tag, and bits above the set's are ignored.
           const key = { lo: lo & 4095, hi: hi || 1 };
           for (let i = 0; i < times; i++) {
             const rate = hot.note(limit, "any", lo, hi);
@@ -126,7 +126,7 @@ describe("hot keys", () => {
     );
   });
 
-  it("tell a steady rate exactly, whenever they are asked", () => {
+  it("report a steady rate exactly, whenever they are asked", () => {
     const { clock, hot, note } = open();
     for (let ms = 0; ms < 12_000; ms += 5) {
       note("whale");
@@ -141,7 +141,7 @@ describe("hot keys", () => {
     }
   });
 
-  it("forget a burst by half every second, also when nobody asks meanwhile", () => {
+  it("forget a burst by half every second, even if they are not asked meanwhile", () => {
     const { clock, hot, note } = open();
     note("burst", 1024);
     expect(find(hot, "burst")?.perSecond).toBe(1024);
@@ -194,7 +194,7 @@ describe("hot keys", () => {
     expect(named.slice(0, 100).every(({ subject }) => Number(subject.slice(5)) < 200)).toBe(true);
   });
 
-  it("keep whales in sight in a flood of subjects that were never seen before, none of which looks hot", () => {
+  it("keep whales in sight in a flood of new subjects, none of which looks hot", () => {
     const { clock, hot, note } = open();
     let hottest = 0;
     for (let second = 0; second < 5; second++) {
@@ -204,7 +204,7 @@ describe("hot keys", () => {
         clock.advance(0.01);
       }
     }
-    // Noted once each: what they took over from others is not theirs.
+    // Noted once each: what they inherited from others is not theirs.
     expect(hottest).toBeLessThanOrEqual(1);
     const top = hot.top({ by: "rate", count: 2 });
     expect(top.map(({ subject }) => subject).sort()).toEqual(["dick", "moby"]);
@@ -214,7 +214,7 @@ describe("hot keys", () => {
     }
   });
 
-  it("tell who is denied most, which is not who asks most", () => {
+  it("report who is denied most, which is not who asks most", () => {
     const { clock, hot, note } = open();
     for (let second = 0; second < 6; second++) {
       note("customer", 500);
@@ -229,9 +229,9 @@ describe("hot keys", () => {
     expect(hot.top({ by: "rate", count: 1 }).map(({ subject }) => subject)).toEqual(["customer"]);
   });
 
-  it("tell who is denied most also where more ask more often than there are names", () => {
+  it("report who is denied most even if more subjects ask more often than there are names", () => {
     const { clock, hot } = open();
-    // Each in a set of its own.
+    // Each in a separate set.
     const noteAt = (lo: number, subject: string, times: number, denied: boolean): void => {
       for (let i = 0; i < times; i++) {
         hot.note(limit, subject, lo, 7);
@@ -249,7 +249,7 @@ describe("hot keys", () => {
     for (let second = 0; second < 3; second++) {
       for (let i = 0; i < 2 * maxNames; i++) noteAt(i, `customer:${i}`, 400, false);
       for (let i = 0; i < maxDeniedNames; i++) {
-        // More often asked for, and less often denied.
+        // Asked for more often, and denied less often.
         noteAt(2000 + i, `denied:${i}`, 8, true);
         noteAt(2000 + i, `denied:${i}`, 100, false);
       }
@@ -266,7 +266,7 @@ describe("hot keys", () => {
     expect(hot.named).toBe(0);
   });
 
-  it("tell the rate of all counters together, also of those that they forgot", () => {
+  it("report the rate of all counters together, including forgotten ones", () => {
     const { clock, hot, note } = open();
     for (let second = 0; second < 8; second++) {
       for (let i = 0; i < 30_000; i++) note(`flood:${second}:${i}`);
@@ -305,7 +305,7 @@ describe("hot keys", () => {
     expect(hot.top({ by: "rate", count: 1 }).map(({ subject }) => subject)).toEqual(["small"]);
   });
 
-  it("give a place that became free, and take it back for who is hotter than who got it", () => {
+  it("give away a free place, and take it back for a hotter counter", () => {
     const { hot } = open();
     const noteAt = (lo: number, hi: number, subject: string, times: number): void => {
       for (let i = 0; i < times; i++) hot.note(limit, subject, lo, hi);
@@ -322,7 +322,7 @@ describe("hot keys", () => {
     expect(subjects()).not.toContain("weak");
   });
 
-  it("name what comes after all of it was forgotten", () => {
+  it("name counters that come after everything was forgotten", () => {
     const { clock, hot, note } = open();
     for (let i = 0; i < 2 * maxNames; i++) note(`early:${i}`, 1000);
     clock.advance(45_000);

@@ -21,7 +21,7 @@ export interface HotKeysOptions {
 }
 
 export interface TopOptions {
-  /** By which rate they are ordered, and taken. */
+  /** The rate that they are sorted and selected by. */
   readonly by: "rate" | "denials";
   /** How many at most; never more than there are names. */
   readonly count: number;
@@ -44,51 +44,56 @@ const unit = 8;
 /** More than a process can decide in two seconds. Counts stop there. */
 const mostCount = 2 ** 30;
 const halfLifeMs = 1000;
-/** After so many halvings nothing is left of any count. */
+/** After this many halvings nothing is left of any count. */
 const mostHalvings = 30;
-/** What another name has to be beaten by, so that counters of one rate do not take it from each other in turns. */
+/**
+ * The factor by which another must exceed a name's count to take its place, so that counters of equal rate do not
+ * alternate.
+ */
 const nameMargin = 1.25;
 
-/** Of how many counters the names are kept because they are asked for most, and of how many more because they are denied most. */
+/** How many counters are listed by name for their rate, and how many for their denials. */
 export const maxNames = 256;
 export const maxDeniedNames = 128;
 export const maxSubjectLength = 256;
 
 /**
- * The counters that are asked for most, and denied most, in 300 KB and 384 names, whatever the number of counters there are.
+ * The counters that are asked for and denied most, in 300 KB and 384 names, however many counters there are.
  *
- * **Counting.** Space-Saving, in 4 096 sets of 4 entries, or as many sets as one says; the set is chosen by a counter's seeded hash, which nobody can steer. A
- * counter that is known counts one up. One that is not replaces the entry with the smallest count of its set, and takes over that
- * count as its *error*: as much may be other counters'. So, for a decayed number of decisions n of a counter, and N of its set:
+ * **Counting.** Space-Saving, in 4 096 sets of 4 entries by default; a counter's seeded hash, which callers cannot
+ * steer, chooses the set. A known counter increments its count. An unknown one replaces the entry with the smallest
+ * count of its set, and inherits that count as its *error*: as much may belong to other counters. So, for a decayed
+ * number of decisions n of a counter, and N of its set:
  *
  *     count − error ≤ n ≤ count + 1/8        while it is there
  *     n ≤ smallest count of its set + 1/8 ≤ N/4 + 1/8        while it is not
  *
- * A counter with more than a quarter of its set's decisions is therefore always there, and so, on average, is one with more than
- * 1/12 288 of all others' decisions together. Of j hotter ones that are there the same holds without their decisions and entries:
- * n ≤ (N − theirs)/(4 − j). Counters whose hashes agree in 44 bits count as one.
+ * A counter with more than a quarter of its set's decisions is therefore always there, and so, on average, is one with
+ * more than 1/12 288 of all others' decisions together. If j hotter ones are there, the same holds without their
+ * decisions and entries: n ≤ (N − theirs)/(4 − j). Counters whose hashes agree in 44 bits count as one.
  *
- * **Rates.** All counts are halved every second, counted from when the sketch was made. So with n₀ decisions in this second, of
- * which a share f has passed, and n₁, n₂, … in those before it, n = n₀ + n₁/2 + n₂/4 + …, and
+ * **Rates.** All counts are halved every second, counted from the sketch's creation. So with n₀ decisions in this
+ * second, of which a share f has passed, and n₁, n₂, … in those before it, n = n₀ + n₁/2 + n₂/4 + …, and
  *
  *     per second = n / (1 + f)
  *
- * is a mean of the rates of these seconds, weighted by f, ½, ¼, …: exact for a steady rate at every f, and within 1/8 of a new one after
- * three seconds. An error halves too while a counter stays, and is gone in a few seconds. Eighths are cut off when halving, less than
- * one of them altogether.
+ * is a mean of the rates of these seconds, weighted by f, ½, ¼, …: exact for a steady rate at every f, and within 1/8
+ * of a new one after three seconds. An error halves too while a counter stays, and is gone in a few seconds. Halving
+ * cuts off eighths, less than one of them altogether.
  *
- * **Names** are kept of at most 256 counters. One is considered for a name whenever what is surely its own, count − error, passes
- * a power of two, which a steady rate does once in a second; it gets a free place, or that of the least, if it has a quarter more.
- * One that gets none so, because others are asked for more often, may have one of 128 by its denials, in the same way.
+ * **Names** are kept for at most 256 counters. One is considered for a name whenever its own count, count − error,
+ * passes a power of two, which a steady rate does once in a second; it gets a free place, or that of the least, if it
+ * has a quarter more. One that gets none, because others are asked for more often, may get one of 128 by its denials,
+ * in the same way.
  */
 export class HotKeys {
   readonly #clock: Clock;
   readonly #setMask: number;
   readonly #table: Int32Array;
-  /** The place of an entry's name, and 1; 0: it has none. By the word that its tag is in, divided by 4. */
-  readonly #placeOf: Uint16Array;
-  /** Names by their place: the entry's tag word, and −1 for a free place. */
-  readonly #tagAtOf = new Int32Array(maxNames + maxDeniedNames).fill(-1);
+  /** The place of an entry's name, plus 1; 0 if it has none. Indexed by the word of its tag, divided by 4. */
+  readonly #placeByEntry: Uint16Array;
+  /** Names by place: the entry's tag word, or −1 for a free place. */
+  readonly #tagAtByPlace = new Int32Array(maxNames + maxDeniedNames).fill(-1);
   readonly #names: (Name | undefined)[] = new Array(maxNames + maxDeniedNames).fill(undefined);
   readonly #byRate: Places = { from: 0, to: maxNames, named: 0, least: 0 };
   readonly #byDenials: Places = { from: maxNames, to: maxNames + maxDeniedNames, named: 0, least: 0 };
@@ -101,25 +106,25 @@ export class HotKeys {
     this.#clock = clock;
     this.#setMask = sets - 1;
     this.#table = new Int32Array(sets * setWords);
-    this.#placeOf = new Uint16Array(sets * ways);
+    this.#placeByEntry = new Uint16Array(sets * ways);
     this.#halvedAtMs = this.#clock.nowMs();
   }
 
-  /** What the sketch takes at most, with its names. */
+  /** The sketch's maximum size, including its names. */
   get bytes(): number {
     const nameBytes = this.#names.length * (2 * maxSubjectLength + 64);
-    return this.#table.byteLength + this.#placeOf.byteLength + this.#tagAtOf.byteLength + nameBytes;
+    return this.#table.byteLength + this.#placeByEntry.byteLength + this.#tagAtByPlace.byteLength + nameBytes;
   }
 
-  /** Of how many counters a name is known. */
+  /** How many counters have a known name. */
   get named(): number {
     return this.#byRate.named + this.#byDenials.named;
   }
 
   /**
-   * Notes a decision about a counter: one limit and subject, with the hash that it is found by in memory. Returns how many a second
-   * are surely its own: never too high, so that what is rare never seems hot; within a few seconds it is the rate. `nowMs` is the
-   * time by the sketch's own clock, where the caller has just asked it.
+   * Notes a decision about a counter: one limit and subject, with the hash that it is found by in memory. Returns how
+   * many a second are certainly its own: never too high, so that a rare counter never seems hot; within a few seconds
+   * it is the rate. `nowMs` is the time by the sketch's clock, if the caller has just read it.
    */
   note(limit: CompiledLimit, subject: string, lo: number, hi: number, nowMs: number = this.#clock.nowMs()): number {
     let sinceMs = nowMs - this.#halvedAtMs;
@@ -139,12 +144,12 @@ export class HotKeys {
     const count = table[at + countAt]! + unit;
     if (count <= mostCount) table[at + countAt] = count;
     const own = count - table[at + errorAt]!;
-    // The highest bit changes where a power of two is passed.
+    // The highest bit changes when a power of two is passed.
     if (Math.clz32(own) !== Math.clz32(own - unit) && own > unit) this.#considerName(limit, subject, at, own);
     return own / (unit + (unit / halfLifeMs) * sinceMs);
   }
 
-  /** Notes that the decision which was noted before is a denial. */
+  /** Notes that the last decision noted is a denial. */
   noteDenied(lo: number, hi: number): void {
     const at = this.#find(lo, hi);
     if (at < 0) return;
@@ -152,20 +157,20 @@ export class HotKeys {
     if (denied <= mostCount) this.#table[at + deniedAt] = denied;
   }
 
-  /** What is known of a counter, if anything. */
+  /** A counter's rates, if it is known. */
   find(lo: number, hi: number, nowMs: number = this.#clock.nowMs()): HotKeyRates | undefined {
     const perUnit = this.#perUnit(nowMs);
     const at = this.#find(lo, hi);
     return at < 0 ? undefined : this.#ratesAt(at, perUnit);
   }
 
-  /** The hottest counters of those whose names are known, hottest first: by what is surely theirs, or by their denials. */
+  /** The hottest counters whose names are known, hottest first: by their certain rate, or by their denials. */
   top({ by, count }: TopOptions, nowMs: number = this.#clock.nowMs()): HotKey[] {
     const perUnit = this.#perUnit(nowMs);
     const table = this.#table;
     const found: { readonly at: number; readonly name: Name; readonly weight: number }[] = [];
-    for (let place = 0; place < this.#tagAtOf.length; place++) {
-      const at = this.#tagAtOf[place]!;
+    for (let place = 0; place < this.#tagAtByPlace.length; place++) {
+      const at = this.#tagAtByPlace[place]!;
       if (at < 0) continue;
       const weight = by === "rate" ? this.#ownAt(at) : table[at + deniedAt]!;
       if (weight > 0) found.push({ at, name: this.#names[place]!, weight });
@@ -174,7 +179,7 @@ export class HotKeys {
     return found.slice(0, Math.max(count, 0)).map(({ at, name }) => ({ ...name, ...this.#ratesAt(at, perUnit) }));
   }
 
-  /** All counters together. Every decision counts once for each of its limits; of denials some may be missing. */
+  /** All counters together. Every decision counts once for each of its limits; some denials may be missing. */
   totals(nowMs: number = this.#clock.nowMs()): HotKeyTotals {
     const perUnit = this.#perUnit(nowMs);
     const table = this.#table;
@@ -217,7 +222,7 @@ export class HotKeys {
     return this.#table[at + countAt]! - this.#table[at + errorAt]!;
   }
 
-  /** Makes the smallest entry of the set that begins at `first` the tag's, and returns its place. */
+  /** Gives the smallest entry of the set that begins at `first` to the tag, and returns its place. */
   #replaceLeast(first: number, tag: number): number {
     const table = this.#table;
     let at = first;
@@ -232,25 +237,25 @@ export class HotKeys {
   }
 
   #considerName(limit: CompiledLimit, subject: string, at: number, own: number): void {
-    if (this.#placeOf[entryNumber(at)] !== 0) return;
+    if (this.#placeByEntry[entryNumber(at)] !== 0) return;
     let place = this.#findPlace(this.#byRate, own);
     const denied = this.#table[at + deniedAt]!;
     if (place < 0 && denied > 0) place = this.#findPlace(this.#byDenials, denied);
     if (place < 0) return;
-    this.#placeOf[entryNumber(at)] = place + 1;
-    this.#tagAtOf[place] = at;
+    this.#placeByEntry[entryNumber(at)] = place + 1;
+    this.#tagAtByPlace[place] = at;
     this.#names[place] = { policy: limit.policy.id, scope: limit.scope, subject: cut(subject) };
   }
 
-  /** A place for who has so much: a free one, or that of who has the least. −1 where there is none. */
+  /** A place for a counter of this weight: a free one, or that of the least. −1 if there is none. */
   #findPlace(places: Places, weight: number): number {
     let place = -1;
-    if (places.named < places.to - places.from) place = this.#tagAtOf.indexOf(-1, places.from);
+    if (places.named < places.to - places.from) place = this.#tagAtByPlace.indexOf(-1, places.from);
     else {
       if (weight < places.least * nameMargin) return -1;
       place = this.#findLeast(places);
       if (weight < places.least * nameMargin) return -1;
-      this.#forgetName(this.#tagAtOf[place]!);
+      this.#forgetName(this.#tagAtByPlace[place]!);
     }
     places.named += 1;
     if (weight < places.least) places.least = weight;
@@ -270,21 +275,21 @@ export class HotKeys {
   }
 
   #weightAt(places: Places, place: number): number {
-    const at = this.#tagAtOf[place]!;
+    const at = this.#tagAtByPlace[place]!;
     return places === this.#byRate ? this.#ownAt(at) : this.#table[at + deniedAt]!;
   }
 
   #forgetName(at: number): void {
-    const place = this.#placeOf[entryNumber(at)]! - 1;
+    const place = this.#placeByEntry[entryNumber(at)]! - 1;
     if (place < 0) return;
-    this.#placeOf[entryNumber(at)] = 0;
-    this.#tagAtOf[place] = -1;
+    this.#placeByEntry[entryNumber(at)] = 0;
+    this.#tagAtByPlace[place] = -1;
     this.#names[place] = undefined;
     const places = place < maxNames ? this.#byRate : this.#byDenials;
     places.named -= 1;
   }
 
-  /** Halves everything once for each second that has passed. Where the clock stepped back, a second begins anew. */
+  /** Halves everything once for each second that has passed. If the clock stepped back, a second begins anew. */
   #halve(sinceMs: number): void {
     if (sinceMs < 0) {
       this.#halvedAtMs += sinceMs;
@@ -307,7 +312,7 @@ export class HotKeys {
         }
       }
     }
-    // A count is cut off and its error rounded up: their difference may be less than the half of what it was by one.
+    // A count is cut off and its error rounded up: their difference may be one less than half of what it was.
     for (const places of [this.#byRate, this.#byDenials]) places.least = (places.least >> times) - 1;
   }
 
@@ -321,12 +326,12 @@ export class HotKeys {
   }
 }
 
-/** A range of places, for the names of those that have most of one thing. */
+/** A range of places, for the names of those with the most of one thing. */
 interface Places {
   readonly from: number;
   readonly to: number;
   named: number;
-  /** Nobody who is named here has less: it grows with them, and is looked for only when it seems to be beaten. */
+  /** A lower bound on the weights here: it grows with them, and is recomputed only when it seems to be beaten. */
   least: number;
 }
 
@@ -342,8 +347,8 @@ function entryNumber(at: number): number {
 }
 
 /**
- * A copy of at most `maxSubjectLength` units, and the mark that it was cut. It is made unit by unit, because a slice would hold on to
- * the text that it was cut from.
+ * A copy of at most `maxSubjectLength` units, and the mark that it was cut. It is made unit by unit, because a slice
+ * would keep the original text alive.
  */
 function cut(subject: string): string {
   const whole = subject.length <= maxSubjectLength;

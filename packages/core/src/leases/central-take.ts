@@ -5,7 +5,7 @@ import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts"
 import type { CheckRequest } from "../request/check-request.ts";
 import type { LocalDenials } from "./local-denials.ts";
 
-/** Called with what the centre denies. */
+/** Notes the central store's denials. */
 export class CentralDenials {
   readonly #hotKeys: HotKeys;
   readonly #local: LocalDenials;
@@ -15,7 +15,7 @@ export class CentralDenials {
     this.#local = local;
   }
 
-  /** `lo` and `hi` name the counter, and `askedMs` is when it was asked for. */
+  /** `lo` and `hi` name the counter, and `askedMs` is when the store was asked. */
   note(lo: number, hi: number, asked: ResolvedLimit, outcome: LimitOutcome, askedMs: number, atMs: number): void {
     this.#hotKeys.noteDenied(lo, hi);
     const { policy, blockForMs } = asked.limit;
@@ -26,8 +26,8 @@ export class CentralDenials {
 }
 
 /**
- * A single take that the centre is asked. It is the limit that is asked for and the centre's callback in one, so that a
- * check allocates one object here and no closures.
+ * A single take asked of the central store. It is both the limit asked for and the callback, so that a check allocates
+ * one object here and no closures.
  */
 export class CentralTake<T> implements ResolvedLimit, TakeCallback<T> {
   readonly limit: CompiledLimit;
@@ -72,14 +72,14 @@ export class CentralTake<T> implements ResolvedLimit, TakeCallback<T> {
     return this.callback.fail(request, error);
   }
 
-  /** Does nothing if the outcome is none. */
+  /** Does nothing unless the outcome is a denial. */
   noteDenial(outcome: Readonly<OneOutcome>): void {
     if (outcome.fits === "now") return;
     this.denials.note(this.lo, this.hi, this, outcomeFrom(outcome), this.askedMs, outcome.atMs);
   }
 }
 
-/** A copy to keep, of an outcome that is written again and again. */
+/** A copy to keep, of an outcome that is reused. */
 export function outcomeFrom(one: Readonly<OneOutcome>): LimitOutcome {
   const { fits, window, remaining, retryAfterMs, resetAfterMs, moreAfterMs, queuePosition, queueDelayMs } = one;
   return {

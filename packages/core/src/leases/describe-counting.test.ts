@@ -7,7 +7,7 @@ type Written = Readonly<Record<string, unknown>>;
 
 const leasing = { local: false, leases: true };
 
-/** How a policy's only limit is counted, which is 1 000 a second where nothing else is said. */
+/** How a policy's only limit is counted, by default 1 000 a second. */
 function countedBy(store: Parameters<typeof describeCounting>[1], policy: Written, limit: Written = {}) {
   const limits = [{ windows: "1000/s", ...limit }];
   const [compiled] = compileLimits(parsePolicies({ policies: [{ id: "p", limits, ...policy }] }).policies[0]!);
@@ -15,7 +15,7 @@ function countedBy(store: Parameters<typeof describeCounting>[1], policy: Writte
 }
 
 describe("describeCounting", () => {
-  it("tells of leases, and by how much they may exceed the smallest window", () => {
+  it("describes leases, and by how much they may exceed the smallest window", () => {
     expect(countedBy(leasing, {})).toEqual({
       counted: "by leases while hot, at most 10 over 1000/s (max_overshoot 1%)",
       allowance: 10,
@@ -26,7 +26,7 @@ describe("describeCounting", () => {
     });
   });
 
-  it("takes what is small for exact, unless leases are asked for", () => {
+  it("counts small limits exactly, unless leases are asked for", () => {
     expect(countedBy(leasing, {}, { windows: "999/s" })).toEqual({
       counted: "exactly, at the counters, because it is too small: 1% of 999/s is less than 10",
       // Clients may still ask for leases of it.
@@ -45,7 +45,7 @@ describe("describeCounting", () => {
   it.each<[Written, Written, string]>([
     [{ counters: "exact" }, {}, "is of a policy with counters: exact"],
     [{ max_overshoot: 0 }, {}, "is of a policy with max_overshoot: 0"],
-    [{}, { block_for: "1s" }, "can be blocked, and a block holds at once, wherever it is asked"],
+    [{}, { block_for: "1s" }, "can be blocked, and a block takes effect at once on every node"],
     [{}, { algorithm: "sliding_log" }, "is a sliding_log, which is chosen to be exact"],
     [{}, { windows: "5k once" }, "is a one-off quota, and what a node loses of it is lost for good"],
   ])("says of %j with %j why it is exact", (policy, limit, why) => {
@@ -53,7 +53,7 @@ describe("describeCounting", () => {
     expect(countedBy(leasing, policy, limit)).toEqual({ counted, allowance: 0 });
   });
 
-  it("tells of exact counters where this process takes no leases, and what others may", () => {
+  it("describes exact counters if this process takes no leases, and what others may", () => {
     expect(countedBy({ local: false }, {})).toEqual({ counted: "exactly, at the counters", allowance: 10 });
     expect(countedBy({ local: false, leases: false }, { counters: "leased" })).toMatchObject({ allowance: 10 });
     expect(countedBy({ local: true }, { counters: "exact" })).toEqual({

@@ -4,7 +4,7 @@ import { renderWindow } from "../policy/render-window.ts";
 import { renderShare } from "../policy/share-shape.ts";
 import { describeNotLeased, findSmallestWindow } from "./describe-not-leased.ts";
 
-/** How checks by a limit are decided in this process, and by how much leases anywhere may exceed it. */
+/** How a limit's checks are decided in this process, and by how much leases may exceed it. */
 export function describeCounting(
   of: Pick<ResolvedLimit, "limit" | "windows">,
   { local, leases = false }: Pick<CounterStore, "local" | "leases">,

@@ -6,20 +6,23 @@ import { renderShare } from "../policy/share-shape.ts";
 
 type Of = Pick<ResolvedLimit, "limit" | "windows">;
 
-/** Why nothing of a limit is leased, as `the limit …` continues; undefined where it may be. `least` is the least that is worth it. */
+/**
+ * Why a limit is not leased, completing `the limit …`; undefined if it may be. `least` is the smallest lease worth its
+ * call.
+ */
 export function describeNotLeased(of: Of, least = 1): string | undefined {
   const { counters, maxOvershoot } = of.limit.policy;
   switch (whyNotLeasable(of)) {
     case "exact":
       return `is of a policy with ${counters === "exact" ? "counters: exact" : "max_overshoot: 0"}`;
     case "blockable":
-      return "can be blocked, and a block holds at once, wherever it is asked";
+      return "can be blocked, and a block takes effect at once on every node";
     case "count_denials":
       return "is of a policy with count_denials, and a denial by a node alone would not be counted";
     case "shared":
-      return "may share its counter with another limit of the policy; a name tells them apart";
+      return "may share its counter with another limit of the policy; give it a name";
     case "local":
-      return "is one of the local limits, which every node counts by itself";
+      return "is one of the local limits, which every node counts separately";
     case "sliding_log":
       return "is a sliding_log, which is chosen to be exact";
     case "one_off":

@@ -14,7 +14,7 @@ function createHashes(): () => number {
 }
 
 describe("the heat of counters", () => {
-  it("is never told too low where it is enough to say, and there are few others", () => {
+  it("is never too low if there is enough to say, and there are few others", () => {
     const asked = fc.record({
       lo: fc.integer({ min: 0, max: 5 }),
       hi: fc.integer({ min: 0, max: 5 }),
@@ -40,7 +40,7 @@ describe("the heat of counters", () => {
   });
 
   it.each([0.1, 0.25, 1, 2, 20])(
-    "of a steady %d a second is told as so much, after a while, and never as more",
+    "of a steady %d a second is reported as that after a while, and never as more",
     (perSecond) => {
       const heat = new Heat(perSecond, 0);
       const told: number[] = [];
@@ -50,7 +50,7 @@ describe("the heat of counters", () => {
     },
   );
 
-  it.each([0, 0.01, 0.25, 1])("of fewer than four is too little to say, also where hot is %d a second", (perSecond) => {
+  it.each([0, 0.01, 0.25, 1])("of fewer than four is too little to say, even if hot is %d a second", (perSecond) => {
     const heat = new Heat(perSecond, 0);
     expect([1, 2, 3].map(() => heat.note(7, 7, 0))).toEqual([0, 0, 0]);
     expect(heat.note(7, 7, 0)).toBeGreaterThan(0);
@@ -65,7 +65,7 @@ describe("the heat of counters", () => {
     expect(tooHigh).toBeLessThan(50);
   });
 
-  it("of who comes once each, a hundred thousand a second, is none, and one that comes often is seen among them", () => {
+  it("of subjects that come once each, a hundred thousand a second, is none, and a frequent one is noticed among them", () => {
     const hot = 0.25;
     const heat = new Heat(hot, 0);
     const hash = createHashes();

@@ -21,27 +21,29 @@ export interface HeldLeasesOptions {
   readonly callLater: CallLater;
 }
 
-/** Every lease is looked at once a second, a tenth of them at a time. */
+/** Every lease is visited once a second, a tenth of them at a time. */
 const sweepEveryMs = 100;
 const sweepParts = 10;
-/** If what is in hand lasts for the one, the next is fetched within the other, so that it travels together with others. */
+/**
+ * If the units in hand last for the first, the next are fetched within the second, so that calls can travel together.
+ */
 const unhurriedMs = 100;
 const gatherMs = 10;
 /**
- * What pays for the call of a lease: some seven decisions where many checks travel to the centre together, four where 16 do, and
- * fewer than one where each travels alone. A counter that is asked for less often in the time of a lease is not leased.
+ * What pays for a lease's call: some seven decisions if many checks travel to the central store together, four if 16
+ * do, and less than one if each travels alone. A counter asked for less often in the time of a lease is not leased.
  */
 const payingDecisions = 7;
-/** Below this share of the hot rate a lease is given back. Not right below hot, or it would come and go. */
+/** Below this share of the hot rate a lease is given back. Well below it, or leases would come and go. */
 const coolShare = 0.25;
-/** Up to this many leases, `stats` looks at each. */
+/** Up to this many leases, `stats` visits each. */
 const fewLeases = 1000;
 /** At most this many leases are given back at once. */
 const callsTogether = 500;
 
 /**
- * The leases of this node on counters of a centre: which counters are hot enough for one, whose lease has cooled, and which calls
- * wait to travel together. Their life is the story of `LeaseHolder`.
+ * This node's leases on a central store's counters: which counters are hot enough for one, whose lease has cooled, and
+ * which calls wait to travel together. `LeaseHolder` describes their life.
  */
 export class HeldLeases {
   readonly #centre: CentralCounters;
@@ -55,7 +57,7 @@ export class HeldLeases {
   #aheadMs = 0;
   #one: OneOutcome | undefined;
   #sweepPart = 0;
-  /** What this round of the sweep has seen so far, and what the last one has. */
+  /** What this sweep has seen so far, and what the last one saw. */
   #sweeping: InHand = { tokens: 0, stale: 0 };
   #swept: InHand | undefined;
   #gathered: LeasedCounter[] = [];
@@ -96,7 +98,7 @@ export class HeldLeases {
     return this.#leasing;
   }
 
-  /** How far the centre's clock, in epoch milliseconds, is ahead of this node's. */
+  /** How far the central store's clock, in epoch milliseconds, is ahead of this node's. */
   get aheadMs(): number {
     return this.#aheadMs;
   }
@@ -115,7 +117,7 @@ export class HeldLeases {
     };
   }
 
-  /** Looking at every lease takes a few milliseconds for each ten thousand: of many this is what the last sweep saw. */
+  /** Visiting every lease takes a few milliseconds for each ten thousand: for many, this is what the last sweep saw. */
   #inHand(): InHand {
     if (this.#table.size > fewLeases && this.#swept !== undefined) return this.#swept;
     const nowMs = this.#options.clock.nowMs();
@@ -130,14 +132,17 @@ export class HeldLeases {
     return this.#table.size === 0 ? undefined : this.#table.find(lo, hi);
   }
 
-  /** How a counter stands as far as this node knows: as the centre said last, by now, and what is in hand on top. */
+  /**
+   * How a counter stands as far as this node knows: the central store's last answer, brought up to now, plus what is in
+   * hand.
+   */
   describe(leased: LeasedCounter, cost: number, nowMs: number): LimitOutcome {
     const outcome = outcomeFrom(this.describeOne(leased, cost, nowMs));
     const remaining = leased.leastLeft(outcome.remaining);
     return remaining === outcome.remaining ? outcome : { ...outcome, remaining };
   }
 
-  /** The same for a counter of one window; good until the next call. */
+  /** The same for a counter of one window; valid until the next call. */
   describeOne(leased: LeasedCounter, cost: number, nowMs: number): Readonly<OneOutcome> {
     this.#one ??= createOneOutcome(leased.window);
     leased.describe(cost, nowMs, this.#one);
@@ -145,7 +150,7 @@ export class HeldLeases {
     return this.#one;
   }
 
-  /** Begins a lease where it is worth its calls, or a policy asks for it. */
+  /** Begins a lease if it is worth its calls, or a policy asks for it. */
   leaseIfHot(asked: ResolvedLimit, lo: number, hi: number, nowMs: number): void {
     if (!this.#leasing || this.#table.isFull || !isLeasable(asked)) return;
     const { policy } = asked.limit;
@@ -159,15 +164,19 @@ export class HeldLeases {
     this.fetch(leased, nowMs);
   }
 
-  /** The fewer places are left, the hotter a counter has to be: the hottest find one, however many lukewarm ones came before. */
+  /**
+   * The fewer places are left, the hotter a counter has to be: the hottest find one, however many lukewarm ones came
+   * before.
+   */
   #hotNow(): number {
     return this.#hotPerSecond / (1 - (this.#table.size / this.#options.maxLeases) ** 8);
   }
 
   /**
-   * Whether a lease that was granted by other windows is spent by these: it is if policies were only written again. What one unit
-   * is worth to the counters depends on the numbers, so by others it is neither spent nor given back. After an edit it is given back
-   * at once; if it belongs to another tier, or to another subject's own limit, it stays there until it cools.
+   * Whether these windows may spend a lease granted under others: they may if the policies were only rewritten. What a
+   * unit is worth to the counters depends on the numbers, so under different ones it is neither spent nor given back.
+   * After an edit the lease is given back at once; if it belongs to another tier or to another subject's override, it
+   * stays until it cools.
    */
   adopts(leased: LeasedCounter, limit: CompiledLimit, windows: readonly CompiledWindow[], nowMs: number): boolean {
     if (!isAlike(leased, { limit, windows })) {
@@ -180,7 +189,7 @@ export class HeldLeases {
     return true;
   }
 
-  /** Asks for more where that is due: at once, or, where it can wait, in a moment and together with others. */
+  /** Asks for more if that is due: at once or, if it can wait, in a moment and together with others. */
   fetch(leased: LeasedCounter, nowMs: number): void {
     if (!this.#leasing || leased.gone) return;
     if (leased.lease.canWait(unhurriedMs, nowMs)) this.#gather(leased);
@@ -203,12 +212,12 @@ export class HeldLeases {
     this.#gathered = [];
     for (const leased of gathered) {
       leased.gathered = false;
-      // It may have had to hurry meanwhile.
+      // It may have become urgent meanwhile.
       if (!leased.gone && leased.lease.isDue(nowMs)) this.#holder.ask(leased, nowMs);
     }
   }
 
-  /** Gives back what was set aside, and is left over, of a lease that has ended. No call may be under way for it. */
+  /** Gives back what is left of reserved units after a lease has ended. No call may be in flight for it. */
   returnHeld(leased: LeasedCounter, nowMs: number): void {
     this.#holder.giveBack(leased, nowMs);
   }
@@ -223,7 +232,7 @@ export class HeldLeases {
       const value = await this.#centre.lease([{ limit, windows, subject, cost: 1, group: 0 }], ask);
       outcome = { kind: "answer", value };
     } catch (error) {
-      // Why the centre does not answer is reported where it is asked for decisions; here it matters whether it got this call.
+      // Outages are reported by the calls for decisions; here it matters whether the store got this call.
       outcome = { kind: "unanswered", mayBeDone: !(error instanceof StoreUnavailable) || error.mayBeDone };
     }
     settle(outcome);
@@ -236,7 +245,10 @@ export class HeldLeases {
     this.#swept = undefined;
   }
 
-  /** Ends leases that cooled. While the centre does not answer they stay, because they are all that there is, and it is asked. */
+  /**
+   * Ends leases that cooled. While the central store does not answer they stay, because they are all there is to decide
+   * by, and it is asked.
+   */
   #sweep(nowMs: number): void {
     let calls = 0;
     for (const leased of this.#table.part(this.#sweepPart, sweepParts)) {
@@ -253,7 +265,7 @@ export class HeldLeases {
     this.#sweeping = { tokens: 0, stale: 0 };
   }
 
-  /** Gives everything back, as far as the centre answers within that time, and leases nothing from now on. */
+  /** Gives everything back, as far as the central store answers in time, and leases nothing more. */
   drain(withinMs: number): Promise<void> {
     this.#leasing = false;
     this.#cancelFetches?.();
@@ -268,17 +280,17 @@ function addTo(inHand: InHand, lease: Lease, nowMs: number): void {
   if (lease.isStale(nowMs)) inHand.stale += 1;
 }
 
-/** Units in hand, and leases that are over and still spent, because the centre does not answer. */
+/** Units in hand, and expired leases that are still spent because the central store does not answer. */
 interface InHand {
   tokens: number;
   stale: number;
 }
 
-/** Numbers that only grow, but for the first three. */
+/** All but the first three only grow. */
 export interface HeldLeasesStats extends Readonly<InHand> {
-  /** Counters that are leased. Of more than a thousand, `tokens` and `stale` are those of two seconds ago at most. */
+  /** Counters that are leased. With more than a thousand, `tokens` and `stale` are at most two seconds old. */
   readonly leases: number;
-  /** Calls for leases that are over: all of them, those that were granted nothing, and those without an answer. */
+  /** Finished calls for leases: all of them, those granted nothing, and those without an answer. */
   readonly fetches: number;
   readonly refused: number;
   readonly failed: number;

@@ -67,7 +67,7 @@ describe("a lease", () => {
     expect(holder.counts).toMatchObject({ calls: 2, fetches: 1, granted: 100, returned: 100, lost: 0 });
   });
 
-  it("that leaves while its call is under way is given back with what the call brings", () => {
+  it("that leaves during its call is given back with what the call brings", () => {
     const { holder, held, calls, hold, answer } = setUp();
     hold();
     holder.ask(held, 1);
@@ -97,7 +97,7 @@ describe("a lease", () => {
     expect(holder.counts).toMatchObject({ failedFetches: 1, failedReturns: 0 });
   });
 
-  it("is lost if nobody knows whether it was given back", () => {
+  it("is lost if it is unknown whether it was given back", () => {
     const { holder, held, hold, settle } = setUp("keep");
     hold();
     holder.leave(held, 1);

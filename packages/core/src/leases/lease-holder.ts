@@ -4,8 +4,8 @@ import type { SluiceError } from "../errors.ts";
 import type { Lease } from "./lease.ts";
 
 /**
- * `held`: it is spent and renewed. `leaving`: it is given back when its call has ended. `giving`: it is being given back. `gone`:
- * it was given back, or lost.
+ * `held`: it is spent and renewed. `leaving`: it is given back when its call has ended. `giving`: it is being given
+ * back. `gone`: it was given back, or lost.
  */
 export type LeasePhase = "held" | "leaving" | "giving" | "gone";
 
@@ -13,48 +13,48 @@ export type LeasePhase = "held" | "leaving" | "giving" | "gone";
 export interface HeldLease {
   readonly lease: Lease;
   phase: LeasePhase;
-  /** How much of `lease.lost` is in the holder's counts. */
+  /** How much of `lease.lost` is in the holder's counts already. */
   lostCounted: number;
 }
 
 /** How a call for a lease ended. */
 export type LeaseOutcome<A> =
   | { readonly kind: "answer"; readonly value: A }
-  /** There is nothing to be had. Nothing was carried out. */
+  /** There is nothing to grant. Nothing was carried out. */
   | { readonly kind: "refused"; readonly error: SluiceError }
   /** `mayBeDone`: it may have been carried out all the same. */
   | { readonly kind: "unanswered"; readonly mayBeDone: boolean };
 
-/** The side of a holder that is not the same everywhere: the table of leases, when one begins, and how calls travel. */
+/** The parts of a holder that differ: the table of leases, when one begins, and how calls travel. */
 export interface LeaseOwner<H, A> {
   /** How many leases are in the table. While there are any, `sweep` is called. */
   readonly size: number;
-  /** What happens to a give-back that surely never left: it is dropped as lost, or the lease is kept and spent. */
+  /** What happens to a give-back that certainly never left: it is dropped as lost, or the lease is kept and spent. */
   readonly unsentGiveBack: "drop" | "keep";
   /** Sends a call. Settles once, at once or later. */
   send(held: H, ask: LeaseAsk, settle: (outcome: LeaseOutcome<A>) => void): void;
-  /** Learns from an answer to what was asked then, before its lease does. */
+  /** Called with an answer before its lease gets it. */
   hear(held: H, answer: A, askedMs: number, nowMs: number): void;
-  /** Units were granted, or none, to a lease that is held. */
+  /** Called when a held lease was granted units, or none. */
   onGranted?(held: H, nowMs: number): void;
-  /** There is nothing to be had: it is given back next. */
+  /** Called when there is nothing to grant: the lease is given back next. */
   onRefused?(held: H, error: SluiceError, nowMs: number): void;
-  /** A call was not answered, and the lease is held. */
+  /** Called when a call was not answered and the lease is held. */
   onUnanswered?(held: H, nowMs: number): void;
-  /** It is spent no more. */
+  /** Called when the lease is no longer spent. */
   onLeave?(held: H): void;
   onGone?(held: H): void;
   /** Gives back leases that cooled, and renews those that are due. */
   sweep(nowMs: number): void;
-  /** The last lease is gone, or all are given back. */
+  /** Called when the last lease is gone, or all are given back. */
   onSweepEnd?(): void;
 }
 
-/** Numbers that only grow. */
+/** Counts that only grow. */
 export interface LeaseCounts {
-  /** Calls that were sent: for more, and to give back. */
+  /** Calls sent: for more, and to give back. */
   calls: number;
-  /** Calls for more that have ended; of those the ones without an answer; and give-backs without one. */
+  /** Finished calls for more; those of them without an answer; and give-backs without one. */
   fetches: number;
   failedFetches: number;
   failedReturns: number;
@@ -73,15 +73,16 @@ export interface LeaseHolderOptions {
 }
 
 /**
- * The life of leases: asked for, renewed, given back when they cool, and all of them in the end. One call at a time for each.
+ * The life of leases: asked for, renewed, given back when they cool, and all of them in the end. Each has one call at a
+ * time.
  *
  *     hot ──► held ──────── cool, refused or drained ──────► giving ──► gone
  *              │ ▲                                             ▲ │
  *          ask ▼ │ granted, or no answer                       │ └──► held, if it never left and is kept
  *            asking ─────── the same ──► leaving ── call ends ─┘
  *
- * While no answer comes a lease stays: what is in hand is all that there is to decide by. Every unit that is neither spent nor
- * given back is counted as lost.
+ * While no answer comes a lease stays: the units in hand are all there is to decide by. Every unit that is neither
+ * spent nor given back is counted as lost.
  */
 export class LeaseHolder<H extends HeldLease, A extends Pick<LeaseAnswer, "granted" | "epoch">> {
   readonly #options: LeaseHolderOptions;
@@ -92,7 +93,7 @@ export class LeaseHolder<H extends HeldLease, A extends Pick<LeaseAnswer, "grant
   };
   #cancelSweep: (() => void) | undefined;
   #isDraining = false;
-  /** Those that `drain` waits for now, and what it does when they are gone. */
+  /** The leases that `drain` waits for now, and what it does when they are gone. */
   #leavers: Set<H> | undefined;
   #onLeft: (() => void) | undefined;
 
@@ -105,7 +106,7 @@ export class LeaseHolder<H extends HeldLease, A extends Pick<LeaseAnswer, "grant
     return this.#counts;
   }
 
-  /** Asks for more. No call may be under way for it. */
+  /** Asks for more. No call may be in flight for it. */
   ask(held: H, nowMs: number): void {
     this.#call(held, held.lease.ask(nowMs), nowMs);
   }
@@ -118,7 +119,7 @@ export class LeaseHolder<H extends HeldLease, A extends Pick<LeaseAnswer, "grant
     if (!held.lease.asking) this.giveBack(held, nowMs);
   }
 
-  /** Gives back what is in hand of a lease that is spent no more. No call may be under way for it. */
+  /** Gives back what is in hand of a lease that is no longer spent. No call may be in flight for it. */
   giveBack(held: H, nowMs: number): void {
     const ask = held.lease.giveBack(nowMs);
     if (ask === undefined) {
@@ -149,8 +150,8 @@ export class LeaseHolder<H extends HeldLease, A extends Pick<LeaseAnswer, "grant
     this.#counts.returned += ask.settled?.returned ?? 0;
     if (ask.want > 0 && answer.granted === 0) this.#counts.refused += 1;
     if (phase === "held") this.#owner.onGranted?.(held, nowMs);
-    // After a give-back something is in hand if it was set aside until then. Units that were not asked for are not given
-    // back, or a server that always grants some would be called for ever.
+    // After a give-back, something is in hand if it was reserved until then. Units that were not asked for are not
+    // given back, or a server that always grants some would be called forever.
     else if (phase === "leaving" || (lease.tokens > 0 && answer.granted === 0)) this.giveBack(held, nowMs);
     else this.#end(held);
   }
@@ -190,7 +191,7 @@ export class LeaseHolder<H extends HeldLease, A extends Pick<LeaseAnswer, "grant
     held.lostCounted = lost;
   }
 
-  /** Sweeps from now on, for as long as there are leases: to be called when one is added. */
+  /** Sweeps as long as there are leases: call it when one is added. */
   sweepLater(): void {
     if (this.#owner.size === 0) return;
     this.#cancelSweep ??= this.#options.callLater(() => {
@@ -201,7 +202,7 @@ export class LeaseHolder<H extends HeldLease, A extends Pick<LeaseAnswer, "grant
     }, this.#options.sweepEveryMs);
   }
 
-  /** Gives all of these back, `callsTogether` at a time, as far as answers come within that time. Sweeps no more. */
+  /** Gives all of these back, `callsTogether` at a time, as far as answers come in time. Stops sweeping. */
   async drain(
     all: readonly H[],
     callsTogether: number,

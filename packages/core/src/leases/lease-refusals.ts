@@ -8,12 +8,12 @@ export function grantsLeases(counters: CounterStore): counters is CentralCounter
 }
 
 export function notLeasable(why: string): SluiceError {
-  return new SluiceError("not_leasable", `such requests cannot be leased: ${why}; ask for each of them by check`);
+  return new SluiceError("not_leasable", `such requests cannot be leased: ${why}; call check for each of them`);
 }
 
 /**
- * Why whoever leases could not decide about such requests as a check would. What is only settled concerns nothing but counters.
- * One unit has to mean the same to every limit, and nobody may want to hear of single requests.
+ * Why a lease holder could not decide such requests as a check would. Settling alone only concerns counters. One unit
+ * has to mean the same to every limit, and no policy may need to see single requests.
  */
 export function whyNotLeased({ limits, refusals }: Resolution, want: number): string | undefined {
   if (want > 0 && isRefused(refusals)) return "they are denied by name";
@@ -22,9 +22,9 @@ export function whyNotLeased({ limits, refusals }: Resolution, want: number): st
   for (const one of limits) {
     const { policy } = one.limit;
     if (one.group !== 0 || policy.trial !== undefined)
-      return `policy ${policy.id} is in shadow mode or on trial, and looks at each of them`;
+      return `policy ${policy.id} is in shadow mode or on trial, and must see each of them`;
     if (one.cost !== limits[0]!.cost) return "they cost one limit more than another";
     if (!isLeasable(one)) return `limit ${one.limit.scope} of policy ${policy.id} has to be asked each time`;
   }
-  return refusals.length > 0 ? "a policy in shadow mode looks at each of them" : undefined;
+  return refusals.length > 0 ? "a policy in shadow mode must see each of them" : undefined;
 }

@@ -1,4 +1,4 @@
-/** What is found by a 64-bit hash. */
+/** Something found by a 64-bit hash. */
 export interface Hashed {
   readonly lo: number;
   readonly hi: number;
@@ -7,13 +7,13 @@ export interface Hashed {
 const leastSlots = 16;
 
 /**
- * Things by their 64-bit hash, bounded in number: open addressing, at most half full. Finding allocates nothing, and every check
- * of counters that may be leased begins with it.
+ * Things by their 64-bit hash, bounded in number: open addressing, at most half full. Finding allocates nothing, and
+ * every check of a leasable counter begins with it.
  */
 export class LeaseTable<T extends Hashed> {
   readonly #max: number;
   #slots: (T | undefined)[];
-  /** Half of the hashes of what is in the slots: most of what is not looked for is told by it, without being touched. */
+  /** Half of each slot's hash: it rules out most of the others without touching them. */
   #los: Int32Array;
   #size = 0;
 
@@ -43,7 +43,7 @@ export class LeaseTable<T extends Hashed> {
     }
   }
 
-  /** Nothing with its hash may be in the table, and the table not full. */
+  /** The table must not be full, nor contain anything with this hash. */
   add(one: T): void {
     if (2 * (this.#size + 1) > this.#slots.length) this.#grow();
     this.#place(one);
@@ -60,7 +60,7 @@ export class LeaseTable<T extends Hashed> {
     }
     this.#clear(hole);
     this.#size -= 1;
-    // What follows without a gap may have been looking for this very place.
+    // Entries that follow without a gap may have wanted this place.
     for (let at = (hole + 1) & mask; slots[at] !== undefined; at = (at + 1) & mask) {
       const moved = slots[at]!;
       this.#clear(at);
@@ -68,12 +68,12 @@ export class LeaseTable<T extends Hashed> {
     }
   }
 
-  /** Nothing may be added or deleted meanwhile. */
+  /** Nothing may be added or deleted during the call. */
   forEach(look: (one: T) => void): void {
     for (const one of this.#slots) if (one !== undefined) look(one);
   }
 
-  /** One of several parts, all of which together are everything that stays where it is meanwhile. */
+  /** One of several parts, which together cover everything that does not move meanwhile. */
   part(index: number, parts: number): readonly T[] {
     const width = Math.ceil(this.#slots.length / parts);
     return this.#slots.slice(index * width, (index + 1) * width).filter((one) => one !== undefined);

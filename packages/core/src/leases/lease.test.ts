@@ -6,7 +6,7 @@ import { Lease } from "./lease.ts";
 const times = { refreshMs: 500, leaseMs: 5000, staleMs: 60_000 };
 const holdMs = 65_000;
 
-/** A lease of which so much was granted at 0. */
+/** A lease with this many units, granted at 0. */
 function holding(units: number, mostUseful = 1000): Lease {
   const lease = new Lease(times, mostUseful, 100, 0);
   lease.ask(0);
@@ -15,7 +15,7 @@ function holding(units: number, mostUseful = 1000): Lease {
 }
 
 describe("a lease", () => {
-  it("is sized to last for the refresh interval at the rate that was seen, and not beyond what is of use", () => {
+  it("is sized to last for the refresh interval at the observed rate, and not beyond what is useful", () => {
     expect(new Lease(times, 1000, 100, 0).ask(0).want).toBe(51);
     expect(new Lease(times, 20, 100, 0).ask(0).want).toBe(20);
     expect(new Lease(times, 1000, 0, 0).ask(0).want).toBe(17);
@@ -45,7 +45,7 @@ describe("a lease", () => {
     expect(ended.isDue(5000)).toBe(true);
   });
 
-  it("asks for more when what is left is less than one request takes, unless it could never be enough", () => {
+  it("asks for more when less than one request's cost is left, unless it could never be enough", () => {
     const lease = holding(100);
     expect(lease.spend(60, 2)).toBe(true);
     expect(lease.isDue(2)).toBe(false);
@@ -56,7 +56,7 @@ describe("a lease", () => {
     expect(small.isDue(2)).toBe(false);
   });
 
-  it("tells once what was spent, and what it keeps", () => {
+  it("reports once what was spent, and what it keeps", () => {
     const lease = holding(10);
     lease.spend(8, 2);
     expect(lease.ask(3).settled).toEqual({ epoch: 80_000, spent: 8, kept: 2, returned: 0 });
@@ -67,7 +67,7 @@ describe("a lease", () => {
     expect(lease.ask(5).settled).toEqual({ epoch: 90_000, spent: 7, kept: 0, returned: 0 });
   });
 
-  it("drops what the centre does not know of what it kept, and does not speak of what was spent of it", () => {
+  it("drops kept units that the central store does not know, and does not mention those spent of them", () => {
     const lease = holding(10);
     lease.spend(2, 2);
     expect(lease.ask(3).settled).toMatchObject({ spent: 2, kept: 8 });
@@ -77,7 +77,7 @@ describe("a lease", () => {
     expect(lease.ask(5).settled).toEqual({ epoch: 90_000, spent: 2, kept: 4, returned: 0 });
   });
 
-  it("never speaks again of what a call told that was not answered, and goes on with what it has until its hold ends", () => {
+  it("never mentions again what an unanswered call reported, and keeps spending until its hold ends", () => {
     const lease = holding(10);
     lease.spend(8, 2);
     lease.ask(3);
@@ -90,7 +90,7 @@ describe("a lease", () => {
     expect(lease.ask(103).settled).toEqual({ epoch: 90_000, spent: 0, kept: 4, returned: 0 });
   });
 
-  it("tells again what a call told that was surely not carried out", () => {
+  it("reports again what a call reported that was certainly not carried out", () => {
     const lease = holding(10);
     lease.spend(8, 2);
     lease.ask(3);
@@ -189,7 +189,7 @@ describe("a lease", () => {
     expect(lease.want).toBe(131);
   });
 
-  it("waits longer and longer before it asks again where it was granted next to nothing", () => {
+  it("waits longer and longer before it asks again if it was granted next to nothing", () => {
     const lease = new Lease(times, 1000, 100, 0);
     let nowMs = 0;
     const pauses: number[] = [];
@@ -209,7 +209,7 @@ describe("a lease", () => {
     expect(lease.isDue(nowMs)).toBe(true);
   });
 
-  it("asks again only after more and more was asked for where it was granted next to nothing, and has nothing", () => {
+  it("asks again only after more and more demand if it was granted next to nothing, and has nothing", () => {
     const lease = new Lease(times, 1000, 100, 0);
     let nowMs = 0;
     const waits: number[] = [];
@@ -233,7 +233,7 @@ describe("a lease", () => {
     expect(lease.isDue(nowMs + 5000)).toBe(true);
   });
 
-  it("can wait for more while what may be spent lasts, and nobody lacked anything", () => {
+  it("can wait for more while the units in hand last and no request lacked any", () => {
     const lease = holding(100);
     // A hundred a second: of 100 the last 20 last for 200 ms.
     lease.spend(80, 2);
@@ -254,7 +254,7 @@ describe("a lease", () => {
     expect(lacking.canWait(100, 2001)).toBe(true);
   });
 
-  it("never tells of a unit twice, and never of more than it was granted", () => {
+  it("never reports a unit twice, and never more than it was granted", () => {
     const step = fc.oneof(
       fc.record({ does: fc.constant("spend" as const), cost: fc.integer({ min: 1, max: 5 }) }),
       fc.record({ does: fc.constant("reserve" as const), cost: fc.integer({ min: 1, max: 5 }) }),

@@ -6,17 +6,17 @@ export interface LeaseTimes {
   readonly refreshMs: number;
   /** How long after it was asked for a lease is renewed, or given back. */
   readonly leaseMs: number;
-  /** How much longer it may be spent while the centre does not answer. */
+  /** How much longer it may be spent while the central store does not answer. */
   readonly staleMs: number;
 }
 
-/** Below this share of a lease the next one is fetched; at a share of up to the other where calls take long. */
+/** Below this share of a lease the next one is fetched; below a share of up to the second if calls take long. */
 const lowShare = 1 / 5;
 const highShare = 3 / 5;
 /**
- * Less than this is not worth a call, which costs the centre as much as some seven takes: it is not asked for. Where less is granted than this
- * and half of the allowance, the next call is made a while later: after a pause, and after so much more was asked for, twice that the
- * next time, and so on.
+ * Less than this is not worth a call, which costs the central store as much as some seven takes, and is not asked for.
+ * If a grant is less than this and half of the allowance, the next call waits: for a pause, and for that much more
+ * demand, twice that the next time, and so on.
  */
 const leastUseful = 16;
 const firstPauseMs = 20;
@@ -25,46 +25,47 @@ const paying = 8;
 const longestPaying = 64;
 
 /**
- * What one node holds of one counter: units that the centre has charged, to be spent here. It keeps these promises, on which the
- * bound in docs/leases.md stands:
+ * What one node holds of one counter: units that the central store has charged, to be spent here. It keeps these
+ * promises, on which the bound in docs/leases.md rests:
  *
- * - Of every unit the centre is told at most once what became of it. After a call without an answer nobody knows whether it was
- *   told, so what is in hand by then are *strays*: they are spent until their hold ends, and never spoken of again.
- * - Nothing is spent after its hold, which is counted from before the centre was asked.
- * - What is reserved for a request that other counters still decide about is held until that is known.
+ * - The central store is told at most once what became of a unit. After a call without an answer it is unknown whether
+ *   it was told, so the units then in hand are *strays*: they are spent until their hold ends, and never mentioned
+ *   again.
+ * - Nothing is spent after its hold, which is counted from before the central store was asked.
+ * - Units reserved for a request that other counters still decide are kept until that is known.
  *
- * It asks nobody and knows no clock. Who holds it sends what `ask` and `giveBack` say, and tells how that went.
+ * It makes no calls and has no clock. Its holder sends what `ask` and `giveBack` return, and reports how that went.
  */
 export class Lease {
-  // What every decision looks at stands first and close together, in whole numbers, which need no place of their own: among a hundred thousand
-  // leases each further place is one more that the processor has to wait for.
-  /** In hand, and known to the centre by `#epoch`. */
+  // The fields that every decision reads come first and close together, as whole numbers, which are stored in place:
+  // among a hundred thousand leases, each further cache line is one more that the processor has to wait for.
+  /** In hand, and known to the central store by `#epoch`. */
   #tokens = 0;
   #holdEndsMs = 0;
   #strays = 0;
-  /** Spent since the centre was told last. */
+  /** Spent since the central store was last told. */
   #spent = 0;
-  /** What was asked for here, spent or not, since the rate was looked at last, and when that was. */
+  /** Demand here, spent or not, since the rate was last computed, and when that was. */
   #demand = 0;
   #demandMs: number;
   #asking = false;
-  /** Something was asked for since the last grant that was not in hand. */
+  /** A cost was asked for since the last grant that was not in hand. */
   #lacked = false;
   #notBeforeMs = 0;
-  /** Nor before so much was asked for. */
+  /** Nor before this much demand. */
   #notBeforeDemand = 0;
-  /** So little in hand makes it time for the next call. */
+  /** When this little is in hand, it is time for the next call. */
   #low = 0;
   #leaseEndsMs: number;
   readonly #times: LeaseTimes;
-  /** The most that there is any use in wanting. */
+  /** The most that is worth asking for. */
   readonly #mostUseful: number;
   #reserved = 0;
   #straysEndMs = 0;
-  /** Counts the calls without an answer: what was reserved before one is not what is known after it. */
+  /** Counts the calls without an answer: units reserved before one are not known after it. */
   #era = 0;
   #askedMs = 0;
-  /** What the call that is on its way asks for and tells. */
+  /** What the call in flight asks for and reports. */
   #asked = 0;
   #toldSpent = 0;
   #toldReturned = 0;
@@ -95,7 +96,7 @@ export class Lease {
     return this.#tokens + this.#strays;
   }
 
-  /** What of it may be spent now. */
+  /** How much of it may be spent now. */
   spendable(nowMs: number): number {
     return (nowMs < this.#holdEndsMs ? this.#tokens : 0) + (nowMs < this.#straysEndMs ? this.#strays : 0);
   }
@@ -113,12 +114,12 @@ export class Lease {
     return this.#want;
   }
 
-  /** Units that ended unspent, so far. */
+  /** Units that have expired unspent so far. */
   get lost(): number {
     return this.#lost;
   }
 
-  /** Over, and still to be spent, because the last call was not answered. */
+  /** Expired, but still spent, because the last call was not answered. */
   isStale(nowMs: number): boolean {
     return this.#unanswered && nowMs >= this.#leaseEndsMs && this.spendable(nowMs) > 0;
   }
@@ -129,7 +130,7 @@ export class Lease {
     return this.#tokens >= cost && nowMs < this.#holdEndsMs;
   }
 
-  /** Whether the cost was in hand, and is spent now. */
+  /** Spends the cost if it is in hand, and returns whether it was. */
   spend(cost: number, nowMs: number): boolean {
     this.#demand += cost;
     this.#demandMs = Math.floor(nowMs);
@@ -140,7 +141,10 @@ export class Lease {
     return true;
   }
 
-  /** Sets a cost aside until it is known whether it is spent. What is answered is for `settle`; −1: it was not in hand. */
+  /**
+   * Sets a cost aside until it is known whether it is spent. Returns a value for `settle`, or −1 if the cost was not in
+   * hand.
+   */
   reserve(cost: number, nowMs: number): number {
     this.#demand += cost;
     this.#demandMs = Math.floor(nowMs);
@@ -154,7 +158,7 @@ export class Lease {
     return this.#era;
   }
 
-  /** What was set aside is spent, or back in hand; what nobody knows of any more is lost. */
+  /** Spends what was set aside or puts it back in hand; units no longer known to the central store are lost. */
   settle(era: number, cost: number, isSpent: boolean): void {
     if (era !== this.#era) {
       if (!isSpent) this.#lost += cost;
@@ -165,7 +169,10 @@ export class Lease {
     else this.#tokens += cost;
   }
 
-  /** Whether it is time to ask for more: little is left, or the lease has ended. One call at a time, and after a poor grant a while later. */
+  /**
+   * Whether it is time to ask for more: little is left, or the lease has ended. One call at a time, and after a poor
+   * grant a while later.
+   */
   isDue(nowMs: number): boolean {
     if (this.#asking || nowMs < this.#notBeforeMs) return false;
     const inHand = this.#tokens + this.#strays;
@@ -174,14 +181,14 @@ export class Lease {
   }
 
   /**
-   * Whether the next call can wait: nobody lacked anything, and what may be spent lasts for so long, at the rate that was seen last, and has
-   * not halved since the call was due.
+   * Whether the next call can wait: no request lacked units, and those in hand last for `forMs` at the last known rate,
+   * and have not halved since the call was due.
    */
   canWait(forMs: number, nowMs: number): boolean {
     return !this.#lacked && this.spendable(nowMs) > Math.max(this.#perMs * forMs, this.#low / 2);
   }
 
-  /** Whether its time is over, and less than this a second was asked for since it was granted, or nothing for as long again. */
+  /** Whether its time is over and demand since the grant was below this rate, or there was none for as long again. */
   isCool(perSecond: number, nowMs: number): boolean {
     const forMs = nowMs - this.#demandSinceMs;
     if (this.#asking || nowMs < this.#leaseEndsMs || forMs <= 0) return false;
@@ -195,7 +202,7 @@ export class Lease {
     return this.#begin(nowMs, this.#want, 0);
   }
 
-  /** Begins a call that gives back what is in hand. Undefined where the centre has nothing to be told. */
+  /** Begins a call that gives back what is in hand. Undefined if there is nothing to report. */
   giveBack(nowMs: number): LeaseAsk | undefined {
     if (this.#asking) return undefined;
     this.#dropEnded(nowMs);
@@ -216,7 +223,7 @@ export class Lease {
     this.#leaseEndsMs = Math.floor(this.#askedMs + this.#times.leaseMs);
     this.#size = this.#tokens + this.#strays;
     this.#tripMs += (nowMs - this.#askedMs - this.#tripMs) / 4;
-    // What is spent during two calls should still be in hand when the next is begun.
+    // What is spent during two calls should still be in hand when the next one begins.
     const spentMeanwhile = Math.min(this.#perMs * 2 * this.#tripMs, this.#size * highShare);
     this.#low = Math.floor(Math.max(this.#size * lowShare, spentMeanwhile));
     if (granted === 0) this.#want = Math.max(Math.floor(this.#want / 2), 1);
@@ -230,7 +237,10 @@ export class Lease {
     }
   }
 
-  /** The centre does not know so much of what was kept. What was spent of it meanwhile is not spoken of: it would be others'. */
+  /**
+   * The central store does not know this many of the kept units. Those spent meanwhile are not mentioned: they would
+   * count as others'.
+   */
   #forget(units: number): void {
     const dropped = Math.min(this.#tokens, units);
     this.#tokens -= dropped;
@@ -238,7 +248,7 @@ export class Lease {
     this.#spent = Math.max(this.#spent - (units - dropped), 0);
   }
 
-  /** The call was surely not carried out: what it told is still to be told. */
+  /** The call was certainly not carried out: its report is still to be made. */
   callOff(nowMs: number): void {
     this.#asking = false;
     this.#unanswered = true;
@@ -251,7 +261,7 @@ export class Lease {
   failed(nowMs: number): void {
     this.#asking = false;
     this.#unanswered = true;
-    // It may be back where it came from; nobody will ever know.
+    // It may have been returned; that can never be known.
     this.#lost += this.#toldReturned;
     this.#straysEndMs = this.#strays > 0 ? Math.min(this.#straysEndMs, this.#holdEndsMs) : this.#holdEndsMs;
     this.#strays += this.#tokens;
@@ -263,7 +273,7 @@ export class Lease {
     this.#pause(nowMs);
   }
 
-  /** Nobody will spend what is still in hand. */
+  /** The units still in hand will not be spent. */
   abandon(): void {
     this.#lost += this.#tokens + this.#strays;
     this.#tokens = 0;
@@ -285,7 +295,7 @@ export class Lease {
     return { want, holdMs: this.#times.leaseMs + this.#times.staleMs, settled };
   }
 
-  /** The centre forgets what is past its hold, so nobody speaks of it any more. */
+  /** The central store forgets units past their hold, so they are not mentioned again. */
   #dropEnded(nowMs: number): void {
     if (this.#strays > 0 && nowMs >= this.#straysEndMs) {
       this.#lost += this.#strays;
@@ -300,7 +310,7 @@ export class Lease {
     this.#era += 1;
   }
 
-  /** Less than one request takes is next to nothing, however much of the lease it is. */
+  /** Less than one request takes is next to nothing, however large a part of the lease it is. */
   #hasTooLittle(cost: number): false {
     if (cost > this.#mostUseful) return false;
     this.#low = Math.max(this.#low, this.tokens);
@@ -314,7 +324,7 @@ export class Lease {
     return true;
   }
 
-  /** Grows by what was asked for, and by at least one, when used up; shrinks by half of what was too much when not. */
+  /** Grows by the demand, and by at least one, when used up; otherwise shrinks by half of the excess. */
   #adapt(usedUp: boolean, nowMs: number): void {
     const forMs = nowMs - this.#demandSinceMs;
     if (forMs >= 1) {
@@ -337,8 +347,8 @@ export class Lease {
   }
 }
 
-/** What the centre answered; nothing is forgotten where it does not say so. */
+/** The central store's answer; nothing is forgotten unless it says so. */
 type Granted = Pick<LeaseAnswer, "granted" | "epoch"> & Partial<Pick<LeaseAnswer, "forgotten">>;
 
-/** Strays that were set aside belong to no era. */
+/** Reserved strays belong to no era. */
 const straysEra = -2;

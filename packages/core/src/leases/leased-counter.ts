@@ -12,9 +12,12 @@ export class LeasedCounter implements HeldLease {
   readonly hi: number;
   readonly lease: Lease;
   windows: readonly CompiledWindow[];
-  /** The window that limits most, as the centre said last, and when it was asked. Whole numbers: see `Lease`. */
+  /**
+   * The most restrictive window in the central store's last answer, and when that was asked. Whole numbers: see
+   * `Lease`.
+   */
   window: CompiledWindow;
-  /** Left in that window, and the least of all windows where there are several. */
+  /** Left in that window, and the least over all windows if there are several. */
   remaining = 0;
   leastRemaining = 0;
   resetAfterMs = 0;
@@ -24,7 +27,7 @@ export class LeasedCounter implements HeldLease {
   readonly subject: string;
   phase: LeasePhase = "held";
   lostCounted = 0;
-  /** It is among those that are fetched in a moment. */
+  /** It is among those to be fetched in a moment. */
   gathered = false;
 
   constructor(asked: ResolvedLimit, lo: number, hi: number, lease: Lease, nowMs: number) {
@@ -39,12 +42,12 @@ export class LeasedCounter implements HeldLease {
     this.subject = subject;
   }
 
-  /** It is spent no more. */
+  /** It is no longer spent. */
   get gone(): boolean {
     return this.phase !== "held";
   }
 
-  /** What the centre says of it, asked at this time. */
+  /** Notes the central store's answer to a call made at `askedMs`. */
   hear({ outcomes }: LeaseAnswer, askedMs: number): void {
     const outcome = outcomes[0];
     if (outcome === undefined) return;
@@ -56,7 +59,9 @@ export class LeasedCounter implements HeldLease {
     this.heardMs = Math.floor(askedMs);
   }
 
-  /** How it stands as far as this node knows: as the centre said last, by now, and what is in hand on top. */
+  /**
+   * How it stands as far as this node knows: the central store's last answer, brought up to now, plus what is in hand.
+   */
   describe(cost: number, nowMs: number, one: OneOutcome): void {
     const { window, remaining, resetAfterMs } = this;
     const passedMs = nowMs - this.heardMs;
@@ -78,7 +83,7 @@ export class LeasedCounter implements HeldLease {
         one.queueDelayMs = Math.max(Math.ceil(aheadMs - cost * intervalMs), 0);
       }
     } else {
-      // What was counted then does not count any more after the reset.
+      // What was counted then no longer counts after the reset.
       one.remaining = passedMs < resetAfterMs ? Math.min(remaining + tokens, window.capacity) : window.capacity;
       one.resetAfterMs = Math.max(Math.ceil(resetAfterMs - passedMs), 0);
       one.moreAfterMs =
@@ -89,8 +94,8 @@ export class LeasedCounter implements HeldLease {
   }
 
   /**
-   * The largest cost that would pass, with what is in hand. Of several windows only the one that speaks is known to have refilled
-   * since, so this may understate, and never overstates by what another window would refuse.
+   * The largest cost that would pass, including what is in hand. Of several windows only the reporting one is known to
+   * have refilled since, so this may understate, and never overstates by what another window would refuse.
    */
   leastLeft(inSpeaking: number): number {
     if (this.windows.length === 1) return inSpeaking;
@@ -100,7 +105,7 @@ export class LeasedCounter implements HeldLease {
 
 type LimitAndWindows = Pick<ResolvedLimit, "limit" | "windows">;
 
-/** Whether a unit that was granted by one is worth the same by the other, and as much of it may be out. */
+/** Whether a unit granted by one is worth the same to the other, with the same allowance. */
 export function isAlike(one: LimitAndWindows, other: LimitAndWindows): boolean {
   return (
     isLeasable(other) &&

@@ -7,7 +7,7 @@ import { LeasedCounters } from "./leased-counters.ts";
 /** Costs that grow while the subject is denied: when they may be retried is known only roughly without asking. */
 const growing = ["conversation: sliding window, 10/10s", "conversation: sliding log, 5/10s"];
 
-describe("leased counters, where nothing is hot, keep the contract of what they stand on", () => {
+describe("leased counters without hot ones keep the contract of their central store", () => {
   for (const promise of [...counterStoreContract, ...centralCountersContract]) {
     it(promise.name, () =>
       promise.run(() => {

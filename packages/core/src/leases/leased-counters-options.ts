@@ -13,31 +13,34 @@ import { checkAtLeastZero, checkLeaseTimes } from "./check-lease-times.ts";
 import type { LeaseTimes } from "./lease.ts";
 
 export interface LeasedCountersOptions {
-  /** False: everything is decided at the centre, and hot keys are only watched. */
+  /** False: everything is decided by the central store, and hot keys are only watched. */
   readonly leasing?: boolean | undefined;
-  /** A lease is sized to last so long at the rate it is spent at. Absent: 10 000. */
+  /** How long a lease should last at the rate it is spent at. Absent: 10 000. */
   readonly refreshMs?: number | undefined;
   /** How long after it was asked for a lease is renewed, or given back. Absent: 20 000. */
   readonly leaseMs?: number | undefined;
-  /** How much longer what is in hand may be spent while the centre does not answer. Absent: 60 000. */
+  /** How much longer what is in hand may be spent while the central store does not answer. Absent: 60 000. */
   readonly staleMs?: number | undefined;
   /**
-   * A counter is leased from this many decisions per second, but never from fewer than seven in the time of a lease, which would not pay for
-   * its call. Absent: 0.35.
+   * A counter is leased at this many decisions per second or more, but never at fewer than seven in the time of a
+   * lease, which would not pay for its call. Absent: 0.35.
    */
   readonly hotPerSecond?: number | undefined;
-  /** Down to so few it stays so. Absent: a quarter of that. */
+  /** It stays leased down to this rate. Absent: a quarter of `hotPerSecond`. */
   readonly coolPerSecond?: number | undefined;
-  /** How many counters are leased at most, half a kilobyte each; the nearer to that, the hotter they have to be. Absent: 200 000. */
+  /**
+   * How many counters are leased at most, half a kilobyte each; the nearer to that, the hotter they have to be. Absent:
+   * 200 000.
+   */
   readonly maxLeases?: number | undefined;
-  /** How long a denial of the centre's is repeated here at most. Absent: 1 000; 0: every denial is the centre's own. */
+  /** How long a denial by the central store is repeated here at most. Absent: 1 000; 0 asks it every time. */
   readonly maxDenialMs?: number | undefined;
   /** How many request ids are remembered at most. Absent: 100 000. */
   readonly maxIds?: number | undefined;
   /** Counts every decision. Absent: a separate sketch. */
   readonly hotKeys?: HotKeys | undefined;
   readonly clock?: Clock | undefined;
-  /** For tests: how it is called later. */
+  /** For tests: schedules later calls. */
   readonly callLater?: CallLater | undefined;
 }
 

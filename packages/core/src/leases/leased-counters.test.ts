@@ -6,11 +6,11 @@ import type { OneOutcome } from "../counters/single-takes.ts";
 import { StoreUnavailable } from "../counters/store-unavailable.ts";
 import { createLimiter } from "../create-limiter.ts";
 import type { Algorithm } from "../policy/policy.ts";
-import { compileTestLimit, conversationStartMs, resolvedLimit, type TestLimit, windowOf } from "../testing/index.ts";
+import { compileTestLimit, conversationStartMs, resolvedLimit, type TestLimit, testWindow } from "../testing/index.ts";
 import { LeasedCounters } from "./leased-counters.ts";
 import type { LeasedCountersOptions } from "./leased-counters-options.ts";
 
-/** A centre that can be away, and counts what it is asked. */
+/** A central store that can be unavailable, and counts its calls. */
 class Centre extends MemoryCounters {
   away = false;
   takes = 0;
@@ -83,7 +83,7 @@ async function settled(): Promise<void> {
 
 /** 10 000 per second, of which 1 000 may be unspent; leased from the first request on. */
 function pinned(over: Partial<TestLimit> = {}, subject = "u"): ResolvedLimit {
-  const windows = [windowOf(10_000, 1000)];
+  const windows = [testWindow(10_000, 1000)];
   const limit = { algorithm: "gcra" as Algorithm, windows, maxOvershoot: 0.1, counters: "leased" as const, ...over };
   return resolvedLimit(compileTestLimit(limit), subject);
 }
@@ -99,7 +99,7 @@ async function leasing(limit: ResolvedLimit, options: LeasedCountersOptions = {}
 }
 
 describe("leased counters", () => {
-  it("decide by what is in hand, at once and without the centre", async () => {
+  it("decide by what is in hand, at once and without the central store", async () => {
     const { store, centre } = await leasing(pinned());
     const { takes } = centre;
     const answer = store.take([pinned()]);
@@ -109,9 +109,9 @@ describe("leased counters", () => {
   });
 
   it.each<Algorithm>(["gcra", "token_bucket", "leaky_bucket", "fixed_window", "sliding_window"])(
-    "tell what is left of a %s as the centre would, with what is in hand",
+    "report what is left of a %s as the central store would, including what is in hand",
     async (algorithm) => {
-      const limit = pinned({ algorithm, windows: [windowOf(10_000, 3_600_000)] });
+      const limit = pinned({ algorithm, windows: [testWindow(10_000, 3_600_000)] });
       const { store } = await leasing(limit);
       const first = (await store.take([limit])).outcomes[0]!;
       const second = (await store.take([{ ...limit, cost: 3 }])).outcomes[0]!;
@@ -121,7 +121,7 @@ describe("leased counters", () => {
     },
   );
 
-  it("lease what is hot, and give it back when it cools", async () => {
+  it("lease hot counters, and give them back when they cool", async () => {
     const limit = pinned({ counters: "auto" });
     const under = open();
     const { store, centre } = under;
@@ -210,7 +210,7 @@ describe("leased counters", () => {
     expect(centre.asks).toHaveLength(length + 1);
   });
 
-  it("fetch nothing any more that waits for it when everything is given back", async () => {
+  it("fetch nothing more when everything is given back", async () => {
     const limit = pinned();
     const under = await leasing(limit);
     const { store, centre } = under;
@@ -226,18 +226,18 @@ describe("leased counters", () => {
     expect(store.stats).toMatchObject({ leases: 0, tokens: 0, lost: 0 });
   });
 
-  it("do not fetch what was edited or given back while it waited for others", async () => {
+  it("do not fetch a lease that was edited or given back while it waited for others", async () => {
     const limit = pinned();
     const under = await leasing(limit);
     const { store, centre } = under;
     await under.pass(5000);
     await store.take([limit]);
     const { tokens } = store.stats;
-    const edited = pinned({ windows: [windowOf(20_000, 1000)] });
+    const edited = pinned({ windows: [testWindow(20_000, 1000)] });
     await store.take([edited]);
     await under.pass(50);
     expect(store.stats).toMatchObject({ returned: tokens, lost: 0 });
-    // It was given back, and what was edited is leased in its own right: once each.
+    // It was given back, and the edited one is leased separately: once each.
     expect(centre.asks.filter(({ want }) => want === 0)).toHaveLength(1);
     const { granted, spent, returned } = store.stats;
     expect(store.stats.tokens).toBe(granted - spent - returned);
@@ -278,13 +278,13 @@ describe("leased counters", () => {
     expect(store.stats.leases).toBe(leases + 1);
   });
 
-  it("tell of many leases what was in hand two seconds ago at most, and of few what is", async () => {
+  it("report for many leases what was in hand at most two seconds ago, and for few what is", async () => {
     const under = open({ leaseMs: 60_000 });
     const { store } = under;
     const limits = Array.from({ length: 1200 }, (_, i) => pinned({}, `s${i}`));
     for (const limit of limits) await store.take([limit]);
     await settled();
-    // Before the first round is over all of them are looked at.
+    // Before the first round is over all of them are visited.
     expect(store.stats.tokens).toBeGreaterThan(1200);
     await under.pass(2500);
     const { tokens, leases } = store.stats;
@@ -301,7 +301,7 @@ describe("leased counters", () => {
     expect(store.stats.tokens).toBe(balance());
   });
 
-  it("tell nothing of leases that were, once there are others", async () => {
+  it("report nothing about former leases once there are others", async () => {
     const under = open({ leaseMs: 1000 });
     const { store } = under;
     const many = (name: string, length: number): ResolvedLimit[] =>
@@ -321,7 +321,7 @@ describe("leased counters", () => {
     ["an allowance too small to be worth it", { counters: "auto" as const, maxOvershoot: 0.0009 }],
     ["a sliding log", { algorithm: "sliding_log" as const }],
     ["a limit whose subjects may be blocked", { blockable: true }],
-  ])("leave to the centre what has %s", async (_, over) => {
+  ])("leave requests with %s to the central store", async (_, over) => {
     const under = open();
     for (let i = 0; i < 100; i++) await under.store.take([pinned(over)]);
     expect(under.store.stats).toMatchObject({ leases: 0, local: 0, central: 100 });
@@ -330,7 +330,7 @@ describe("leased counters", () => {
 
   it("take from all limits of a request or from none, wherever they are decided", async () => {
     const tenant = pinned({ policy: "tenant" });
-    const user = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(2, 60_000)] }), "u");
+    const user = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [testWindow(2, 60_000)] }), "u");
     const { store } = await leasing(tenant, { maxDenialMs: 0 });
     const { tokens, spent } = store.stats;
     const answers = [await store.take([tenant, user]), await store.take([tenant, user])];
@@ -342,9 +342,9 @@ describe("leased counters", () => {
     expect(store.stats.spent).toBe(spent + 2);
   });
 
-  it("put back what was set aside where the centre fails", async () => {
+  it("put back what was set aside if the central store fails", async () => {
     const tenant = pinned({ policy: "tenant" });
-    const user = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(2, 60_000)] }), "u");
+    const user = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [testWindow(2, 60_000)] }), "u");
     const { store, centre } = await leasing(tenant);
     const { tokens } = store.stats;
     centre.away = true;
@@ -352,7 +352,7 @@ describe("leased counters", () => {
     expect(store.stats.tokens).toBe(tokens);
   });
 
-  it("spend nothing of a shadow policy that does not fit, and nothing at all where what is enforced does not", async () => {
+  it("spend nothing of a shadow policy that does not fit, and nothing at all if the enforced ones do not", async () => {
     const enforced = pinned({ policy: "enforced" });
     const shadow = { ...pinned({ policy: "shadow" }), group: 1 };
     const under = await leasing(enforced);
@@ -362,7 +362,7 @@ describe("leased counters", () => {
       await under.pass(1);
     }
     const tight = {
-      ...resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(1, 60_000)] }), "t"),
+      ...resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [testWindow(1, 60_000)] }), "t"),
       group: 1,
     };
     await store.take([enforced, shadow, tight]);
@@ -372,8 +372,8 @@ describe("leased counters", () => {
     expect(store.stats.tokens).toBe(tokens - 1);
   });
 
-  it("deny here what the centre denied, until it may be retried", async () => {
-    const limit = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, 1000, 1)] }), "u");
+  it("deny here what the central store denied, until it may be retried", async () => {
+    const limit = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [testWindow(10, 1000, 1)] }), "u");
     const { store, centre, clock } = open();
     await store.take([limit]);
     expect(await store.take([limit])).toMatchObject({ taken: false });
@@ -391,8 +391,8 @@ describe("leased counters", () => {
     expect(store.stats.denials).toBe(99);
   });
 
-  it("ask the centre about a denial where somebody is told every limit, where a policy is exact, and after a reset", async () => {
-    const windows = [windowOf(1, 60_000)];
+  it("ask the central store about a denial if every limit will be read, if a policy is exact, and after a reset", async () => {
+    const windows = [testWindow(1, 60_000)];
     const limit = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows }), "u");
     const { store, centre } = open();
     for (let i = 0; i < 3; i++) await store.take([limit]);
@@ -410,7 +410,7 @@ describe("leased counters", () => {
     expect(centre.takes).toBe(before + 3);
   });
 
-  it("go on with what is in hand while the centre is away, for as long as the stale budget, and find it again", async () => {
+  it("continue with what is in hand while the central store is unavailable, for the stale budget, and find it again", async () => {
     const limit = pinned();
     const under = await leasing(limit);
     const { store, centre } = under;
@@ -432,8 +432,8 @@ describe("leased counters", () => {
     expect(store.stats.lost).toBeGreaterThan(0);
   });
 
-  it("tell a centre that was surely not asked what they would have told it, when it is back", async () => {
-    const limit = pinned({ windows: [windowOf(10_000, 3_600_000)] });
+  it("report to a central store that was certainly not asked what they would have reported, when it is back", async () => {
+    const limit = pinned({ windows: [testWindow(10_000, 3_600_000)] });
     const under = await leasing(limit);
     const { store, centre } = under;
     const lease = centre.lease.bind(centre);
@@ -456,7 +456,7 @@ describe("leased counters", () => {
     expect(store.stats.lost).toBe(0);
   });
 
-  it("remember request ids on this node, and at the centre what was asked there", async () => {
+  it("remember request ids on this node, and in the central store those that were asked there", async () => {
     const limit = pinned();
     const { store, centre } = await leasing(limit);
     const { tokens } = store.stats;
@@ -481,7 +481,7 @@ describe("leased counters", () => {
   });
 
   it("give everything back when they are drained, and lease nothing after it", async () => {
-    const limit = pinned({ windows: [windowOf(10_000, 3_600_000)] });
+    const limit = pinned({ windows: [testWindow(10_000, 3_600_000)] });
     const { store, centre } = await leasing(limit);
     await store.drain();
     expect(store.stats).toMatchObject({ leases: 0, tokens: 0 });
@@ -493,8 +493,8 @@ describe("leased counters", () => {
   });
 
   it("give back what was set aside for a request that is denied while they are drained", async () => {
-    const held = pinned({ policy: "held", windows: [windowOf(10_000, 3_600_000)] });
-    const scarce = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(1, 3_600_000)] }), "u");
+    const held = pinned({ policy: "held", windows: [testWindow(10_000, 3_600_000)] });
+    const scarce = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [testWindow(1, 3_600_000)] }), "u");
     const { store, centre } = await leasing(held);
     centre.take([scarce]);
     const take = centre.take.bind(centre);
@@ -509,8 +509,8 @@ describe("leased counters", () => {
     expect(10_000 - centre.peek([held]).outcomes[0]!.remaining).toBe(30);
   });
 
-  it("give back after a burst what nobody has asked for since", async () => {
-    const limit = pinned({ windows: [windowOf(10_000, 3_600_000)] });
+  it("give back after a burst what has not been asked for since", async () => {
+    const limit = pinned({ windows: [testWindow(10_000, 3_600_000)] });
     const under = await leasing(limit);
     for (let i = 0; i < 100; i++) await under.store.take([limit]);
     await under.pass(12_000);
@@ -544,7 +544,7 @@ describe("leased counters", () => {
     await drained;
   });
 
-  it("give back what is held when less may be held now, and go on when a policy is only written again", async () => {
+  it("give back the excess when less may be held now, and keep leases when a policy is only rewritten", async () => {
     const { store, centre } = await leasing(pinned());
     const { tokens } = store.stats;
     await store.take([pinned()]);
@@ -560,7 +560,7 @@ describe("leased counters", () => {
   it("give back after an edit what the units were worth when they were granted", async () => {
     const before = pinned({ name: "n" });
     const { store, centre } = await leasing(before);
-    const edited = pinned({ name: "n", windows: [windowOf(100, 1000)], counters: "auto" });
+    const edited = pinned({ name: "n", windows: [testWindow(100, 1000)], counters: "auto" });
     await store.take([edited]);
     await settled();
     const ask = centre.asks.at(-1)!;
@@ -573,9 +573,9 @@ describe("leased counters", () => {
   it.each<[string, Partial<TestLimit>]>([
     ["to exact counters", { counters: "exact" }],
     ["to a limit that may be blocked", { blockable: true }],
-    ["to another limit with the same allowance", { windows: [windowOf(5000, 1000, 10_000)], maxOvershoot: 0.2 }],
-    ["to another burst", { windows: [windowOf(10_000, 1000, 5000)] }],
-    ["to another length", { windows: [windowOf(10_000, 2000)] }],
+    ["to another limit with the same allowance", { windows: [testWindow(5000, 1000, 10_000)], maxOvershoot: 0.2 }],
+    ["to another burst", { windows: [testWindow(10_000, 1000, 5000)] }],
+    ["to another length", { windows: [testWindow(10_000, 2000)] }],
   ])("give everything back after an edit %s", async (_, edit) => {
     const { store, centre } = await leasing(pinned({ name: "n" }));
     const { tokens, local } = store.stats;
@@ -585,10 +585,10 @@ describe("leased counters", () => {
     expect(centre.asks.filter(({ want }) => want === 0)).toHaveLength(1);
   });
 
-  it("put back what was set aside where another limit is denied here", async () => {
+  it("put back what was set aside if another limit is denied here", async () => {
     const limit = pinned();
     const { store, pass } = await leasing(limit);
-    const scarce = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(1, 60_000)] }), "v");
+    const scarce = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [testWindow(1, 60_000)] }), "v");
     for (let i = 0; i < 3; i++) {
       await store.take([limit, scarce], { details: true });
       await pass(1);
@@ -601,7 +601,7 @@ describe("leased counters", () => {
     expect(store.stats).toMatchObject({ tokens: 0, returned: tokens, lost: 0 });
   });
 
-  it("give a few back at a time where many cool at once", async () => {
+  it("give a few back at a time if many cool at once", async () => {
     const { store, pass } = open();
     for (let i = 0; i < 7000; i++) await store.take([pinned({}, `u${i}`)]);
     await pass(5000);
@@ -619,7 +619,7 @@ describe("leased counters", () => {
     const { store, centre } = await leasing(pro);
     const { tokens } = store.stats;
     const { takes, asks } = centre;
-    const free = { ...pro, windows: compileTestLimit({ algorithm: "gcra", windows: [windowOf(100, 1000)] }).windows };
+    const free = { ...pro, windows: compileTestLimit({ algorithm: "gcra", windows: [testWindow(100, 1000)] }).windows };
     await store.take([free]);
     const asker = { decide: () => true, fail: () => false };
     expect(await store.takeOne(free.limit, free.windows, "u", 1, {}, asker)).toMatchObject({ fits: "now" });
@@ -629,16 +629,16 @@ describe("leased counters", () => {
     expect(store.stats.tokens).toBe(tokens - 1);
   });
 
-  it("tell of a limit that was edited how it stands now, when they are only asked to look", async () => {
+  it("report how an edited limit stands now, when they only peek", async () => {
     const { store, centre } = await leasing(pinned());
-    const edited = pinned({ windows: [windowOf(100, 1000)] });
+    const edited = pinned({ windows: [testWindow(100, 1000)] });
     expect((await store.peek([edited])).outcomes).toEqual(centre.peek([edited]).outcomes);
     expect(store.stats.leases).toBe(1);
   });
 
-  it("look as they would take, also where one limit is held here and used up at the centre", async () => {
-    const limit = pinned({ algorithm: "fixed_window", windows: [windowOf(1000, 3_600_000)] });
-    const user = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(2, 60_000)] }), "u");
+  it("peek as they would take, even if one limit is held here and used up in the central store", async () => {
+    const limit = pinned({ algorithm: "fixed_window", windows: [testWindow(1000, 3_600_000)] });
+    const user = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [testWindow(2, 60_000)] }), "u");
     const { store, centre } = await leasing(limit);
     centre.charge([{ ...limit, cost: 1000 }]);
     for (const asked of [
@@ -654,18 +654,18 @@ describe("leased counters", () => {
     expect((await store.take([limit, user])).taken).toBe(true);
   });
 
-  it("tell how a fixed window stands after it has ended", async () => {
-    const limit = pinned({ algorithm: "fixed_window", windows: [windowOf(1000, 2000)] });
+  it("report how a fixed window stands after it has ended", async () => {
+    const limit = pinned({ algorithm: "fixed_window", windows: [testWindow(1000, 2000)] });
     const { store, clock } = await leasing(limit);
     clock.advance(2000);
     expect((await store.take([limit])).outcomes[0]).toMatchObject({ remaining: 1000, resetAfterMs: 0 });
   });
 
-  it("tell the centre's time, also where several limits are denied here", async () => {
+  it("report the central store's time, even if several limits are denied here", async () => {
     const clock = new ManualClock(conversationStartMs, 1000);
     const centre = new MemoryCounters({ clock: new ManualClock(conversationStartMs + 3_600_000) });
     const store = new LeasedCounters(centre, { clock });
-    const scarce = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(1, 60_000)] }), "u");
+    const scarce = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [testWindow(1, 60_000)] }), "u");
     const both = [scarce, pinned({ policy: "other", counters: "auto" })];
     for (let i = 0; i < 2; i++) await store.take(both);
     clock.advance(10);
@@ -674,7 +674,7 @@ describe("leased counters", () => {
     expect(denied).toMatchObject({ taken: false, atMs: conversationStartMs + 3_600_010 });
   });
 
-  it("know an id again that the centre heard of first, with a receipt or without", async () => {
+  it("recognize an id that the central store saw first, with a receipt or without", async () => {
     const limit = pinned();
     const { store } = await leasing(limit);
     const asked = { id: "r1", fingerprint: "f" };
@@ -685,9 +685,9 @@ describe("leased counters", () => {
     expect(() => store.take([limit], { id: "r2", fingerprint: "other" })).toThrow(/r2/);
   });
 
-  it("tell of every decision and denial who is hot, with an id or a receipt too", async () => {
+  it("report every decision and denial to the hot keys, with an id or a receipt too", async () => {
     const { store } = open();
-    const limit = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(1, 60_000)] }), "u");
+    const limit = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [testWindow(1, 60_000)] }), "u");
     for (let i = 0; i < 4; i++) await store.take([limit], { id: `r${i}` });
     for (let i = 0; i < 3; i++) await store.take([limit], { receipt: true });
     const [key] = store.hotKeys.top({ by: "denials", count: 1 });
@@ -708,14 +708,14 @@ describe("leased counters", () => {
     expect(() => open(options)).toThrow(name);
   });
 
-  it("say in a reading what is held here", async () => {
+  it("include what is held here in a reading", async () => {
     const limit = pinned();
     const { store } = await leasing(limit);
     const [reading] = await store.read(limit);
     expect(reading?.state.leasedHere).toBe(store.stats.tokens);
   });
 
-  it("only watch what is hot where leasing is off", async () => {
+  it("only watch hot keys if leasing is off", async () => {
     const under = open({ leasing: false });
     for (let i = 0; i < 100; i++) await under.store.take([pinned()]);
     expect(under.store.stats).toMatchObject({ leases: 0, central: 100 });
@@ -731,7 +731,7 @@ describe("leased counters", () => {
 });
 
 describe("a limiter on leased counters", () => {
-  it("decides at once, in the same words as elsewhere", async () => {
+  it("decides at once, with the same answers as a remote one", async () => {
     const clock = new ManualClock(conversationStartMs, 1000);
     const counters = new LeasedCounters(new MemoryCounters({ clock }), { clock });
     const policies = {
@@ -754,7 +754,7 @@ describe("a limiter on leased counters", () => {
   });
 });
 
-it("a subject whose requests come by two tiers in turn gets no more of either than the limit and its allowance", async () => {
+it("a subject whose requests alternate between two tiers gets no more of either than the limit and its allowance", async () => {
   const clock = new ManualClock(conversationStartMs, 1000);
   const counters = new LeasedCounters(new MemoryCounters({ clock }), { clock, callLater: () => () => undefined });
   const limits = [{ by: ["user"], windows: ["1000/s"], tiers: { pro: { windows: ["100000/s"] } } }];
@@ -798,7 +798,7 @@ describe("a limiter that is asked for a lease", () => {
   };
   const at = (endpoint: string): { dimensions: Record<string, string> } => ({ dimensions: { user: "u", endpoint } });
 
-  it("grants it, and tells how such a request stands", async () => {
+  it("grants it, and says how such a request stands", async () => {
     const limiter = createLimiter({ policies });
     const grant = await limiter.lease(at("/big"), { want: 100, holdMs: 1000 });
     expect(grant).toMatchObject({ granted: 100, unspent: 100, decision: { allowed: true, cost: 2, preview: true } });
@@ -822,7 +822,7 @@ describe("a limiter that is asked for a lease", () => {
     });
   });
 
-  it("settles what is out under a kill switch, and grants nothing", async () => {
+  it("settles outstanding units under a kill switch, and grants nothing", async () => {
     const limiter = createLimiter({ policies });
     limiter.force({ mode: "open", untilMs: Date.now() + 60_000 });
     await expect(limiter.lease(at("/big"), { want: 1, holdMs: 1000 })).rejects.toThrow(/kill switch/);

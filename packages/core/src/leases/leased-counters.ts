@@ -27,7 +27,7 @@ import { LocalDenials } from "./local-denials.ts";
 import { Reservation } from "./reservation.ts";
 
 export interface LeasedCountersStats extends HeldLeasesStats {
-  /** Decisions by what was in hand, by denials that were repeated, and by the centre. */
+  /** Decisions by units in hand, by repeated denials, and by the central store. */
   readonly local: number;
   readonly denials: number;
   readonly central: number;
@@ -37,7 +37,10 @@ export interface LeasedCountersStats extends HeldLeasesStats {
 
 const drainWithinMs = 2000;
 
-/** An id whose request was decided here; or, where there is no answer, at the centre, which remembers it. What it is bound to is hashed. */
+/**
+ * An id whose request was decided here or, if there is no answer, by the central store, which remembers it. What it is
+ * bound to is hashed.
+ */
 interface KnownId {
   readonly fingerprintLo: number;
   readonly fingerprintHi: number;
@@ -45,9 +48,10 @@ interface KnownId {
 }
 
 /**
- * Counters that stand on others, the *centre*. Counters that are hot are leased: so much is taken from the centre at once, and spent
- * here without asking. What the centre denied is denied here until it may be retried. Everything else is the centre's. By how much
- * a limit may be exceeded is its policy's `max_overshoot`, whatever the number of nodes; see docs/leases.md.
+ * Counters on top of others, the *central store* or `centre`. Hot counters are leased: units are taken from the central store at
+ * once, and spent here without asking. What it denied is denied here until it may be retried. It decides everything
+ * else. By how much a limit may be exceeded is its policy's `max_overshoot`, whatever the number of nodes; see
+ * docs/leases.md.
  *
  * Nothing runs before the first lease, and two timers at most while there are any.
  */
@@ -191,7 +195,7 @@ export class LeasedCounters implements CentralCounters, SingleTakes {
     return this.#thenForget(limits, this.#centre.block(limits, forMs));
   }
 
-  /** What other nodes deny, they deny for a second at most; what they have leased is spent as it was. */
+  /** Other nodes repeat their denials for a second at most, and spend their leases as before. */
   reset(limits: readonly ResolvedLimit[]): void | Promise<void> {
     return this.#thenForget(limits, this.#centre.reset(limits));
   }
@@ -210,12 +214,12 @@ export class LeasedCounters implements CentralCounters, SingleTakes {
     return readings instanceof Promise ? readings.then(withTokens) : withTokens(readings);
   }
 
-  /** Somebody else's lease: the centre's business. */
+  /** Another holder's lease: passed on to the central store. */
   lease(limits: readonly ResolvedLimit[], ask: LeaseAsk): LeaseAnswer | Promise<LeaseAnswer> {
     return this.#centre.lease(limits, ask);
   }
 
-  /** Gives everything back, as far as the centre answers within that time, and leases nothing any more. */
+  /** Gives everything back, as far as the central store answers in time, and leases nothing more. */
   drain(withinMs: number = drainWithinMs): Promise<void> {
     return this.#held.drain(withinMs);
   }
@@ -259,7 +263,7 @@ export class LeasedCounters implements CentralCounters, SingleTakes {
     this.#counts.spent += reservation.settle(isSpent, this.#clock);
   }
 
-  /** An id is remembered where its request is decided: here, only if nothing of it is decided at the centre. */
+  /** An id is remembered where its request is decided: here, only if the central store decides no part of it. */
   #takeWithId(limits: readonly ResolvedLimit[], options: TakeOptions, id: string): TakeAnswer | Promise<TakeAnswer> {
     const nowMs = this.#clock.nowMs();
     hashText(options.fingerprint ?? "", this.#hash);
@@ -272,7 +276,8 @@ export class LeasedCounters implements CentralCounters, SingleTakes {
     const staysCentral = options.receipt === true || isAnyRecorded(limits, options);
     if (known === undefined) {
       const answer = staysCentral ? undefined : this.#takeHere(limits, nowMs);
-      // What the centre was asked it is asked again, whatever is in hand by then: it knows whether it was charged.
+      // A question that the central store was asked is asked again there, whatever is in hand by then: it knows whether
+      // it charged.
       if (answer !== undefined || limits.every(isLeasable)) {
         const untilMs = nowMs + (options.idTtlMs ?? defaultIdTtlMs);
         this.#ids.set(id, { fingerprintLo, fingerprintHi, answer }, untilMs, nowMs);
@@ -282,7 +287,7 @@ export class LeasedCounters implements CentralCounters, SingleTakes {
     return this.#takeAtCentre(limits, options, staysCentral);
   }
 
-  /** Undefined where not all of it is in hand: nothing is spent then. */
+  /** Undefined if not all of it is in hand: nothing is spent then. */
   #takeHere(limits: readonly ResolvedLimit[], nowMs: number): TakeAnswer | undefined {
     const reservation = this.#reserve(limits, nowMs, true);
     const { isWhole } = reservation;
@@ -294,8 +299,8 @@ export class LeasedCounters implements CentralCounters, SingleTakes {
   }
 
   /**
-   * All of it, whatever is in hand. Denials are not repeated here: a repetition may be one of a request that was taken. `isNew`: hot keys
-   * have not heard of it yet.
+   * Takes all of it there, whatever is in hand. Denials are not repeated from here: the request may be a repetition of
+   * one that was taken. `isNew`: hot keys have not counted it yet.
    */
   #takeAtCentre(
     limits: readonly ResolvedLimit[],
@@ -317,7 +322,7 @@ export class LeasedCounters implements CentralCounters, SingleTakes {
     return answer instanceof Promise ? answer.then(note) : note(answer);
   }
 
-  /** What was decided at the centre, and what was set aside here for it. */
+  /** Combines the central store's answer with what was set aside here. */
   #combine(limits: readonly ResolvedLimit[], reservation: Reservation, central: TakeAnswer, nowMs: number): TakeAnswer {
     const { rest } = reservation;
     const refused = new Set<number>();
@@ -334,7 +339,7 @@ export class LeasedCounters implements CentralCounters, SingleTakes {
     return reservation.combinedAnswer(central, nowMs);
   }
 
-  /** What was denied may stand otherwise now. */
+  /** Forgets remembered denials, which may no longer hold. */
   #thenForget(limits: readonly ResolvedLimit[], done: void | Promise<void>): void | Promise<void> {
     if (done instanceof Promise) return done.then(() => this.#forgetDenials(limits));
     this.#forgetDenials(limits);
@@ -359,7 +364,7 @@ export class LeasedCounters implements CentralCounters, SingleTakes {
     return this.#held.find(this.#hash.lo, this.#hash.hi);
   }
 
-  /** The leased counter that a cost would be spent of. */
+  /** The leased counter that a cost would be spent from. */
   #findHeld(asked: ResolvedLimit, nowMs: number): LeasedCounter | undefined {
     const leased = this.#findLeased(asked);
     if (leased === undefined || (leased.windows !== asked.windows && !isAlike(leased, asked))) return undefined;
@@ -367,7 +372,7 @@ export class LeasedCounters implements CentralCounters, SingleTakes {
   }
 }
 
-/** Records are kept at the centre, so what is recorded is decided there. */
+/** Records are kept in the central store, so recorded limits are decided there. */
 function isAnyRecorded(limits: readonly ResolvedLimit[], options: PeekOptions | undefined): boolean {
   return options?.record === true || limits.some(({ limit }) => limit.policy.countDenials);
 }

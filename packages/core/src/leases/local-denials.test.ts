@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { LimitOutcome, ResolvedLimit } from "../counters/counter-store.ts";
-import { compileTestLimit, resolvedLimit, windowOf } from "../testing/test-limit.ts";
+import { compileTestLimit, resolvedLimit, testWindow } from "../testing/test-limit.ts";
 import { LocalDenials } from "./local-denials.ts";
 
-const tenPerSecond = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, 1000)] }), "u");
+const tenPerSecond = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [testWindow(10, 1000)] }), "u");
 
 function denial({ windows }: ResolvedLimit, retryAfterMs: number): LimitOutcome {
   return {
@@ -36,7 +36,7 @@ describe("denials that are repeated here", () => {
     expect(denials.find(1, 2, tenPerSecond.windows, 1, 5100)).toBeUndefined();
   });
 
-  it("last for a second at most, and tell the whole wait", () => {
+  it("last for a second at most, and report the whole wait", () => {
     const denials = noted(tenPerSecond, 60_000);
     expect(denials.find(1, 2, tenPerSecond.windows, 1, 5999)?.outcome.retryAfterMs).toBe(59_001);
     expect(denials.find(1, 2, tenPerSecond.windows, 1, 6000)).toBeUndefined();
@@ -55,7 +55,7 @@ describe("denials that are repeated here", () => {
     expect(denials.find(1, 2, three.windows, 11, 5000)).toBeUndefined();
   });
 
-  it("tell the same wait to every cost where the subject is blocked", () => {
+  it("report the same wait for every cost if the subject is blocked", () => {
     const denials = new LocalDenials(1000);
     denials.note(1, 2, tenPerSecond, { ...denial(tenPerSecond, 700), fits: "blocked" }, 5000, 1_000_000);
     expect(denials.find(1, 2, tenPerSecond.windows, 5, 5000)?.outcome).toMatchObject({
@@ -65,19 +65,19 @@ describe("denials that are repeated here", () => {
   });
 
   it("do not outlast the policies or the tier that denied", () => {
-    const other = compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, 1000)] });
+    const other = compileTestLimit({ algorithm: "gcra", windows: [testWindow(10, 1000)] });
     expect(noted(tenPerSecond, 100).find(1, 2, other.windows, 1, 5000)).toBeUndefined();
   });
 
-  it("end a millisecond sooner where a bucket is too shallow to hold what comes in meanwhile", () => {
-    const windows = [windowOf(10_000, 1000, 1)];
+  it("end a millisecond sooner if a bucket is too shallow to hold what flows in meanwhile", () => {
+    const windows = [testWindow(10_000, 1000, 1)];
     const shallow = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows }), "u");
     expect(noted(shallow, 1).find(1, 2, shallow.windows, 1, 5000)).toBeUndefined();
     expect(noted(shallow, 3).find(1, 2, shallow.windows, 1, 5001)).toBeDefined();
     expect(noted(shallow, 3).find(1, 2, shallow.windows, 1, 5002)).toBeUndefined();
   });
 
-  it("are forgotten when told so", () => {
+  it("are forgotten on request", () => {
     const denials = noted(tenPerSecond, 100);
     denials.forget(1, 3);
     expect(denials.find(1, 2, tenPerSecond.windows, 1, 5000)).toBeDefined();

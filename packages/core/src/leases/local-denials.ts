@@ -4,13 +4,13 @@ import type { CompiledWindow } from "../limits/compiled-limit.ts";
 /** How many denials are remembered. A newer one takes the place of an older one. */
 const places = 8192;
 
-/** A bucket that holds at least this much loses nothing when it is asked up to a millisecond late. */
+/** A bucket that holds at least this much loses nothing if it is asked up to a millisecond late. */
 const deepEnoughMs = 10;
 
 interface Denial {
   readonly lo: number;
   readonly hi: number;
-  /** Of the policies and the tier that denied: under others it does not hold. */
+  /** The windows of the policy and tier that denied: it does not hold under others. */
   readonly windows: readonly CompiledWindow[];
   readonly cost: number;
   readonly untilMs: number;
@@ -20,8 +20,9 @@ interface Denial {
 }
 
 /**
- * Subjects that the centre denied a moment ago. Until they may retry, and for a second at most, they are denied here for costs at
- * least as large: whoever does not wait costs the centre next to nothing. Bounded, and what is forgotten is only asked again.
+ * Subjects that the central store denied a moment ago. Until they may retry, and for a second at most, they are denied
+ * here for costs at least as large: a client that does not wait costs the central store next to nothing. Bounded; a
+ * forgotten denial only means asking again.
  */
 export class LocalDenials {
   readonly #maxMs: number;
@@ -38,8 +39,8 @@ export class LocalDenials {
   }
 
   /**
-   * `askedMs` is from before the centre was asked, so that the end is never later than the retry time. That is rounded up to whole
-   * milliseconds; a bucket too shallow to hold what comes in during one is asked that much sooner.
+   * `askedMs` is from before the central store was asked, so that the end is never later than the retry time. That is
+   * rounded up to whole milliseconds; a bucket too shallow to hold what flows in during one is asked that much sooner.
    */
   note(lo: number, hi: number, limit: ResolvedLimit, outcome: LimitOutcome, askedMs: number, atMs: number): void {
     const { window, retryAfterMs } = outcome;
@@ -65,7 +66,8 @@ export class LocalDenials {
     if (denial.windows !== windows || cost < denial.cost) return undefined;
     const { outcome } = denial;
     if (outcome.fits !== "never" && windows.some(({ capacity }) => cost > capacity)) return undefined;
-    // A larger cost waits longer: of a bucket it is known how much, of the sliding kinds the centre says so at this one's time.
+    // A larger cost waits longer: for a bucket it is known how much, for the sliding kinds the central store says so
+    // when this one's time comes.
     const { window } = outcome;
     const moreMs = window.kind === "arrival" && outcome.fits === "later" ? (cost - denial.cost) * window.intervalMs : 0;
     const passedMs = nowMs - denial.heardMs - moreMs;

@@ -5,7 +5,7 @@ import type { HeldLeases } from "./held-leases.ts";
 import type { LeasedCounter } from "./leased-counter.ts";
 import type { LocalDenial } from "./local-denials.ts";
 
-/** A leased counter that something is set aside of for one request. */
+/** A leased counter with units set aside for one request. */
 interface Reserved {
   readonly index: number;
   readonly leased: LeasedCounter;
@@ -18,11 +18,12 @@ interface Denied extends LocalDenial {
 }
 
 /**
- * What one request of several limits sets aside of the leases in hand, until it is known whether all of it passes:
+ * The units that one request with several limits sets aside from leases in hand, until it is known whether all of it
+ * passes:
  *
  *     reserve each limit ─► settle: all spent, or all back in hand ─► fetch leases that are due
  *
- * The limits that no lease covers are the `rest`, which the centre decides.
+ * The limits that no lease covers are the `rest`, which the central store decides.
  */
 export class Reservation {
   /** Indexes of limits that are not in hand. */
@@ -43,7 +44,7 @@ export class Reservation {
     return this.rest.length === 0;
   }
 
-  /** Sets aside what a limit costs. False if the lease has too little. */
+  /** Sets aside a limit's cost. False if the lease has too little. */
   reserve(index: number, leased: LeasedCounter, nowMs: number): boolean {
     const era = leased.lease.reserve(this.#limits[index]!.cost, nowMs);
     if (leased.lease.isDue(nowMs)) this.#due.push(leased);
@@ -52,7 +53,7 @@ export class Reservation {
     return true;
   }
 
-  /** Ends it, and answers how many units were spent. */
+  /** Ends it, and returns how many units were spent. */
   settle(isSpent: (limit: ResolvedLimit) => boolean, clock: Clock): number {
     let units = 0;
     for (const { leased, index, era } of this.#reserved) {
@@ -66,7 +67,7 @@ export class Reservation {
     return units;
   }
 
-  /** Not before it is settled, so that the centre learns what was spent. */
+  /** Only after it is settled, so that the central store learns what was spent. */
   fetchDue(nowMs: number): void {
     for (const leased of this.#due) if (leased.lease.isDue(nowMs)) this.#held.fetch(leased, nowMs);
   }
@@ -86,7 +87,7 @@ export class Reservation {
     return { taken: false, atMs: denied.atMs, outcomes, receipt: undefined, replayed: false };
   }
 
-  /** The answer of the centre, with how those limits stand that it was not asked about. */
+  /** The central store's answer, completed with the limits that it was not asked about. */
   combinedAnswer(central: TakeAnswer, nowMs: number): TakeAnswer {
     if (this.#reserved.length === 0) return central;
     const outcomes: LimitOutcome[] = [];
@@ -101,7 +102,7 @@ export class Reservation {
   }
 }
 
-/** The outcome of a limit next to one that denies, which was not looked at; see `TakeOptions.details`. */
+/** The outcome of a limit next to one that denies, which was not examined; see `TakeOptions.details`. */
 function assumedOutcome(window: CompiledWindow): LimitOutcome {
   return {
     fits: "now",

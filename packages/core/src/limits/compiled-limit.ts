@@ -11,7 +11,7 @@ export type CounterKind =
   /** sliding_log: every time and cost. */
   | "log";
 
-/** A window made ready to decide by. */
+/** A window, ready to decide. */
 export interface CompiledWindow {
   readonly source: Window;
   readonly kind: CounterKind;
@@ -27,18 +27,18 @@ export interface CompiledWindow {
   /** arrival: how far ahead of now the theoretical arrival may be. */
   readonly toleranceMs: number;
   /**
-   * arrival: how far ahead it may be by any window that charges the same counter, such as another tier's. What is further
-   * ahead was left behind by another limit or another clock.
+   * arrival: how far ahead any window that charges the same counter, such as another tier's, allows it to be. An
+   * arrival further ahead was left behind by another limit or another clock.
    */
   readonly furthestMs: number;
-  /** Calendar windows: the bounds of the one that holds an instant; undefined for epoch-aligned windows. */
+  /** Calendar windows: the bounds of the window that contains an instant; undefined for epoch-aligned windows. */
   readonly calendar: Calendar | undefined;
   /** Names the counter among all windows of all policies; with the subject it is the whole key. */
   readonly identity: string;
   /** Seeded 64-bit hash of `identity`, for counters in memory. */
   readonly hashLo: number;
   readonly hashHi: number;
-  /** False where another limit of the same request, at a slower rate, charges the very same counter. */
+  /** False if another limit of the same request, at a slower rate, charges the very same counter. */
   readonly charges: boolean;
 }
 
@@ -55,9 +55,12 @@ export interface CompiledLimit {
   /** policy id and limit name (else dimensions and algorithm): never a version or a position. */
   readonly identity: string;
   readonly scope: string;
-  /** Of the default policy, whose counters are separate for each domain and resource: see `subjectWithin`. */
+  /**
+   * Whether it belongs to the default policy, whose counters are separate for each domain and resource: see
+   * `subjectWithin`.
+   */
   readonly fallback: boolean;
-  /** One of the policy's `local_limits`, which limits of particular subjects do not change. */
+  /** Whether it is one of the policy's `local_limits`, which overrides do not change. */
   readonly local: boolean;
   /** Whether another limit of the policy has the same identity, and so may share counters with this one. */
   readonly sharesIdentity: boolean;
@@ -67,9 +70,9 @@ export interface CompiledLimit {
   readonly tiers: ReadonlyMap<string, readonly CompiledWindow[]>;
   /** How long a denial blocks the subject. 0: not at all. */
   readonly blockForMs: number;
-  /** Whether subjects may be blocked, by a denial or by hand: only then does anybody look. */
+  /** Whether subjects may be blocked, by a denial or by hand: only then are blocks looked up. */
   readonly blockable: boolean;
-  /** Seeded 64-bit hash of `identity`: with the subject's it names the block, the lease, and what is hot. */
+  /** Seeded 64-bit hash of `identity`: with the subject's it names the block, the lease and the hot key. */
   readonly hashLo: number;
   readonly hashHi: number;
 }

@@ -38,7 +38,7 @@ describe("findNeedlessWindows", () => {
 
   const algorithms = ["gcra", "fixed_window", "sliding_window", "sliding_log"] as const;
 
-  it.each(algorithms)("never finds a %s that would deny where the stricter one allows", (algorithm) => {
+  it.each(algorithms)("never finds a %s that would deny although the stricter one allows", (algorithm) => {
     const window = fc
       .record({ limit: fc.integer({ min: 1, max: 8 }), ms: fc.integer({ min: 1, max: 12 }) })
       .map(({ limit, ms }) => parseWindow(`${limit}/${ms}ms`));
@@ -61,7 +61,7 @@ describe("findNeedlessWindows", () => {
   });
 });
 
-/** A window told the simple way: by everything that it ever let through. */
+/** A window simulated the simple way: from everything that it ever let through. */
 function simulate(window: Window, algorithm: Algorithm) {
   const length = window.per.kind === "ms" ? window.per.ms : Number.POSITIVE_INFINITY;
   const taken: number[] = [];

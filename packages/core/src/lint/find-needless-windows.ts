@@ -1,16 +1,16 @@
 import type { Algorithm, Window } from "../policy/policy.ts";
 
-/** A window that never denies anything, because another one of the same limit always denies it first. */
+/** A window that never denies anything, because another one of the same limit always denies first. */
 export interface NeedlessWindow {
   readonly index: number;
-  /** The window that is always there first. */
+  /** The window that always denies first. */
   readonly stricter: number;
 }
 
 export function findNeedlessWindows(windows: readonly Window[], algorithm: Algorithm): readonly NeedlessWindow[] {
   const needless: NeedlessWindow[] = [];
   const isNeedless = (index: number) => needless.some((one) => one.index === index);
-  // From the end, so that of two that are alike the later is called needless.
+  // From the end, so that the later of two equal ones is called needless.
   for (const [index, window] of [...windows.entries()].reverse()) {
     const stricter = windows.findIndex(
       (other, at) => at !== index && !isNeedless(at) && isAlwaysFirst(other, window, algorithm),
@@ -25,12 +25,12 @@ function isAlwaysFirst(strict: Window, loose: Window, algorithm: Algorithm): boo
     case "gcra":
     case "token_bucket":
     case "leaky_bucket":
-      // What is left of the first is burst − used, and it drains no faster: there is never less left of the second.
+      // The first has burst − used left, and drains no faster: the second never has less left.
       return strict.burst <= loose.burst && perMillisecond(strict) <= perMillisecond(loose);
     case "fixed_window":
       return loose.limit >= strict.limit * windowsMet(strict, loose);
     case "sliding_window":
-      // The estimate reaches into one window more, the one before.
+      // The estimate also covers the window before.
       return loose.limit >= strict.limit * (windowsMet(strict, loose) + 1);
     case "sliding_log":
       return loose.limit >= strict.limit * windowsToCover(strict, loose);

@@ -14,7 +14,7 @@ const leased = (limit: Written): readonly string[] => lint({ counters: "leased",
 const never = "counters: is leased, but comes to exact, because no limit of the policy can be leased: ";
 
 describe("lintCounters", () => {
-  it("has nothing to say where leases are possible, or nobody insists on them", () => {
+  it("has nothing to report if leases are possible, or not insisted on", () => {
     expect(leased({ windows: "100/s" })).toEqual([]);
     for (const algorithm of ["token_bucket", "leaky_bucket", "fixed_window", "sliding_window"])
       expect(leased({ algorithm, windows: "100/s" })).toEqual([]);
@@ -24,7 +24,7 @@ describe("lintCounters", () => {
   });
 
   it.each<[string, Written, string]>([
-    ["a limit that blocks", { block_for: "1m" }, "can be blocked, and a block holds at once, wherever it is asked"],
+    ["a limit that blocks", { block_for: "1m" }, "can be blocked, and a block takes effect at once on every node"],
     ["one that is blocked by hand", { blockable: true }, "can be blocked"],
     ["a sliding log", { algorithm: "sliding_log" }, "is a sliding_log, which is chosen to be exact"],
     ["a one-off quota", { windows: "5k once" }, "is a one-off quota, and what a node loses of it is lost for good"],
@@ -32,16 +32,16 @@ describe("lintCounters", () => {
     ["a limit below 1", { windows: "99/s" }, "is too small: 1% of 99/s is less than 1"],
     ["one with a smaller window", { windows: ["1k/s", "50/m"] }, "is too small: 1% of 50/m is less than 1"],
     ["a limit of nothing", { windows: "0/s" }, "is too small: 1% of 0/s is less than 1"],
-  ])("warns of leases where there is only %s", (_, limit, why) => {
+  ])("warns about leases if there is only %s", (_, limit, why) => {
     expect(leased({ windows: "1k/s", ...limit })).toEqual([expect.stringContaining(`${never}limits[0] ${why}`)]);
   });
 
-  it("warns where limits may share their counter", () => {
+  it("warns if limits may share their counter", () => {
     const limits = [
       { by: "user", windows: "1k/s" },
       { by: "user", windows: "9k/m" },
     ];
-    const why = "may share its counter with another limit of the policy; a name tells them apart";
+    const why = "may share its counter with another limit of the policy; give it a name";
     expect(lint({ counters: "leased", limits })).toEqual([`${never}limits[0] ${why}; limits[1] ${why}`]);
     expect(lint({ counters: "leased", limits: [{ ...limits[0], name: "second" }, limits[1]] })).toEqual([]);
   });
@@ -53,7 +53,7 @@ describe("lintCounters", () => {
     expect(warning).not.toContain("limits[4]");
   });
 
-  it("looks at the share that the policy allows", () => {
+  it("considers the share that the policy allows", () => {
     const limits = [{ windows: "20/s" }];
     expect(lint({ counters: "leased", max_overshoot: "5%", limits })).toEqual([]);
     expect(lint({ counters: "leased", max_overshoot: "4.9%", limits })).toEqual([
@@ -61,7 +61,7 @@ describe("lintCounters", () => {
     ]);
   });
 
-  it("is content where one limit of several, a tier, or a subject's own windows can be leased", () => {
+  it("is content if one limit of several, a tier, or an override can be leased", () => {
     const small = { by: "user", windows: "5/s" };
     expect(lint({ counters: "leased", limits: [small, { by: "tenant", windows: "1k/s" }] })).toEqual([]);
     expect(leased({ ...small, tiers: { whale: { windows: "100k/s" } } })).toEqual([]);
@@ -73,11 +73,11 @@ describe("lintCounters", () => {
     expect(own({ user: "whale" }, "100k/s")).toEqual([]);
     expect(own({ user: "whale" }, "100k/s", "n")).toEqual([]);
     expect(own({ user: "minnow" }, "9/s")).toHaveLength(1);
-    // It is nobody's by whom the limit counts.
+    // It does not have the limit's dimension.
     expect(own({ tenant: "whale" }, "100k/s")).toHaveLength(1);
   });
 
-  it("looks at no windows that a subject has for another policy, or for another limit", () => {
+  it("ignores windows that a subject has for another policy, or for another limit", () => {
     const limits = [
       { name: "a", by: "user", windows: "5/s" },
       { name: "b", by: "user", windows: "1k/s", block_for: "1m" },
@@ -105,12 +105,12 @@ describe("lintCounters", () => {
     ]);
   });
 
-  it("warns of a share that exact counters do not exceed, unless it is none", () => {
+  it("warns about a share that exact counters do not exceed, unless it is 0", () => {
     const limits = [{ windows: "1k/s" }];
     expect(lint({ counters: "exact", max_overshoot: "2%", limits })).toEqual([
       "max_overshoot: is 2%, and has no effect: counters is exact, and exceeds nothing",
     ]);
-    // Written as it is by itself, it has no effect either.
+    // Writing the default has no effect either.
     expect(lint({ counters: "exact", max_overshoot: 0.01, limits })).toHaveLength(1);
     expect(lint({ counters: "exact", max_overshoot: 0, limits })).toEqual([]);
     expect(lint({ counters: "exact", limits })).toEqual([]);

@@ -9,10 +9,10 @@ export interface CountersWarning {
   readonly message: string;
 }
 
-/** Limits are named up to here. */
+/** How many limits are named at most. */
 const maxNamed = 4;
 
-/** What a policy says of its counters that has no effect. */
+/** Warns about counter settings that have no effect. */
 export function lintCounters(policy: Policy, subjects: readonly SubjectEntry[]): readonly CountersWarning[] {
   const { counters, maxOvershoot } = policy;
   if (counters === "exact" && maxOvershoot > 0) {
@@ -33,7 +33,7 @@ export function lintCounters(policy: Policy, subjects: readonly SubjectEntry[]):
   ];
 }
 
-/** Why a limit is never leased, to no tier and no subject with windows of its own; undefined where it may be. */
+/** Why a limit is never leased, for any tier or override; undefined if it may be. */
 function whyNever(limit: CompiledLimit, subjects: readonly SubjectEntry[]): string | undefined {
   const others = [...limit.tiers.values(), ...ownWindows(limit, subjects)];
   return others.some((windows) => describeNotLeased({ limit, windows }) === undefined)

@@ -24,14 +24,14 @@ describe("lintPolicies", () => {
     ]);
   });
 
-  it("does not warn of it where the calendar leaves no choice, or nothing is let through", () => {
+  it("does not warn about it if the calendar leaves no choice, or nothing is let through", () => {
     expect(lintOne({ limits: [{ by: "user", windows: "100/day in UTC" }] })).toEqual([]);
     expect(lintOne({ limits: [{ by: "user", algorithm: "fixed_window", windows: ["0/s"] }] })).toEqual([]);
   });
 
-  it("wants the fail mode written down, where there is something to fail", () => {
+  it("wants the fail mode written down, if there is something to fail", () => {
     expect(lintOne({ on_failure: undefined })).toEqual([
-      "on_failure: on_failure is not chosen, so policy p allows everything when its counters cannot be asked; write open, closed or local",
+      "on_failure: on_failure is not chosen, so policy p allows everything when its counters are unavailable; write open, closed or local",
     ]);
     expect(lintOne({ on_failure: undefined, limits: undefined, unlimited: true })).toEqual([]);
     expect(lint({ default: { limits: [{ by: "user", windows: "1/s" }] } })).toEqual([
@@ -49,11 +49,11 @@ describe("lintPolicies", () => {
     ]);
   });
 
-  it("warns of a cost that does not pass by the local share, where it does otherwise", () => {
+  it("warns about a cost that passes normally but not by the local share", () => {
     const limits = [{ by: "user", windows: ["10/s", "100/m"], tiers: { small: { windows: "5/s" } } }];
     expect(lintOne({ limits, cost: { "/export": 8 }, on_failure: "local" })).toEqual([
       "limits[0].tiers.small.windows[0]: holds at most 5, less than the cost 8 of /export, which therefore never passes",
-      "limits[0].windows[0]: holds at most 5 when counters cannot be asked (local_share), less than the cost 8 of /export, which does not pass then",
+      "limits[0].windows[0]: holds at most 5 when counters are unavailable (local_share), less than the cost 8 of /export, which does not pass then",
     ]);
     expect(lintOne({ limits: [{ by: "user", windows: "10/s" }], cost: 8, on_failure: "open" })).toEqual([]);
     expect(
@@ -61,7 +61,7 @@ describe("lintPolicies", () => {
     ).toEqual([]);
   });
 
-  it("warns of a local share that local limits leave without effect, and looks at local limits as at limits", () => {
+  it("warns about a local share that local limits make useless, and examines local limits like limits", () => {
     const local_limits = [{ by: "ip", algorithm: "fixed_window", windows: ["20/m", "2000/m"] }];
     expect(lintOne({ on_failure: "local", local_share: 0.5, local_limits })).toEqual([
       "local_limits[0].algorithm: is fixed_window, which lets twice the limit through around the end of a window (40 for 20/m); sliding_window does not",
@@ -97,11 +97,11 @@ describe("lintPolicies", () => {
     ["another algorithm", { by: "user", algorithm: "leaky_bucket", windows: "20/s" }],
     ["another duration", { by: "user", windows: "20/m" }],
     ["a named window", { by: "user", windows: { limit: 20, per: "1s", name: "strict" } }],
-  ])("does not where one of them has %s", (_, second) => {
+  ])("does not if one of them has %s", (_, second) => {
     expect(lintOne({ limits: [{ by: "user", windows: "10/s" }, second] })).toEqual([]);
   });
 
-  it("warns of one counter for everybody and everything", () => {
+  it("warns about one counter for all requests", () => {
     expect(lintOne({ limits: [{ windows: "10/s" }] })).toEqual([
       "limits[0].by: is empty and the policy matches everything, so all requests together share one counter",
     ]);
@@ -109,7 +109,7 @@ describe("lintPolicies", () => {
     expect(lintOne({ limits: [{ windows: "10/s" }], match: { tenant: "*" } })).toEqual([]);
   });
 
-  it("warns of a dimension that is nearly one that requests carry, and of what follows", () => {
+  it("warns about a dimension that is nearly one that requests carry, and the consequences", () => {
     const by = (dimension: string, more: object = {}) =>
       lintOne({ limits: [{ by: [dimension], windows: "9/s", ...more }] });
     const said = "is tennant, which requests may never carry";
@@ -135,9 +135,9 @@ describe("lintPolicies", () => {
     expect(lint({ policies: [policy("a", "workspace"), policy("b", "workspaces")] })).toEqual([]);
   });
 
-  it("warns of a rollout to nobody", () => {
+  it("warns about a rollout to no subject", () => {
     expect(lintOne({ rollout: { percent: 0, by: "user" } })).toEqual([
-      "rollout.percent: is 0, so policy p applies to nobody",
+      "rollout.percent: is 0, so policy p applies to no subject",
     ]);
   });
 
@@ -147,12 +147,12 @@ describe("lintPolicies", () => {
     ]);
   });
 
-  it("warns of addresses that are none", () => {
+  it("warns about invalid addresses", () => {
     const lists = { ip: ["10.0.0.0/8", "10.0.0.0/33", "::1", "example.com"], user: "example.com" };
     expect(lintOne({ allow: lists, deny: { ip: "10.0.0" } })).toEqual([
-      "allow.ip[1]: is 10.0.0.0/33, neither an address nor a range such as 10.0.0.0/8, and so nobody's",
-      "allow.ip[3]: is example.com, neither an address nor a range such as 10.0.0.0/8, and so nobody's",
-      "deny.ip[0]: is 10.0.0, neither an address nor a range such as 10.0.0.0/8, and so nobody's",
+      "allow.ip[1]: is 10.0.0.0/33, neither an address nor a range such as 10.0.0.0/8, so it matches no request",
+      "allow.ip[3]: is example.com, neither an address nor a range such as 10.0.0.0/8, so it matches no request",
+      "deny.ip[0]: is 10.0.0, neither an address nor a range such as 10.0.0.0/8, so it matches no request",
     ]);
     expect(lintOne({ match: { ip: ["10.0.0.0/8", "10.0.0.1", "10.0.0.0/99"] } })).toEqual([
       "match.ip[2]: is 10.0.0.0/99, no address or range of addresses, and matches no request",
@@ -160,7 +160,7 @@ describe("lintPolicies", () => {
     expect(lintOne({ match: { ip: "*" } })).toEqual([]);
   });
 
-  it("warns of what is said of counters without effect, at the key that says it, also by the default", () => {
+  it("warns about counter settings without effect, at their key, also in the default", () => {
     const limits = [{ by: "user", windows: "5/s" }];
     expect(lintOne({ counters: "leased", limits })).toEqual([
       expect.stringMatching(/^counters: is leased, but comes to exact, .* 1% of 5\/s is less than 1$/),

@@ -13,7 +13,7 @@ import { lintCounters } from "./lint-counters.ts";
 
 type Warn = (path: Path, message: string) => void;
 
-/** Warnings of what is legal but surprising. Paths lead to the field as it is written in a policy file. */
+/** Warnings about what is legal but surprising. Paths lead to the field as it is written in a policy file. */
 export function lintPolicies(set: PolicySet): Problem[] {
   const warnings: Problem[] = [];
   const warn: Warn = (path, message) => {
@@ -23,7 +23,7 @@ export function lintPolicies(set: PolicySet): Problem[] {
   };
   const ownLimits = subjectsByPolicy(set.subjects);
   for (const [index, policy] of set.policies.entries()) {
-    // What is asked by name alone was written in another format, whose readers warn in its own words.
+    // A policy asked for by name alone was written in another format, whose reader gives the warnings.
     if (policy.match.named !== true) lintPolicy(policy, ownLimits.get(policy.id) ?? [], ["policies", index], warn);
   }
   if (set.fallback !== undefined) lintPolicy(set.fallback, ownLimits.get(set.fallback.id) ?? [], ["default"], warn);
@@ -32,7 +32,7 @@ export function lintPolicies(set: PolicySet): Problem[] {
   return warnings;
 }
 
-/** The subjects that have limits of their own for a policy, so that no policy is compared with all subjects. */
+/** The subjects with overrides of a policy, so that no policy is compared with all subjects. */
 function subjectsByPolicy(subjects: PolicySet["subjects"]): ReadonlyMap<string, PolicySet["subjects"]> {
   const byPolicy = new Map<string, SubjectEntry[]>();
   for (const subject of subjects) {
@@ -61,7 +61,7 @@ function lintLimits(policy: Policy, limits: readonly Limit[], at: Path, warn: Wa
   lintSharedCounters(limits, at, warn);
   for (const [index, limit] of limits.entries()) {
     const limitAt = [...at, index];
-    lintEverybodyTogether(policy, limit, limitAt, warn);
+    lintSharedCounter(policy, limit, limitAt, warn);
     lintDoubleBurst(limit, limitAt, warn);
     for (const { windows, at: part } of listWindows(limit)) {
       lintLargestCost(policy, windows, [...limitAt, ...part], warn);
@@ -70,7 +70,7 @@ function lintLimits(policy: Policy, limits: readonly Limit[], at: Path, warn: Wa
   }
 }
 
-/** The windows of a limit and of its tiers, each with the way to them. */
+/** The windows of a limit and of its tiers, each with its path. */
 function listWindows(limit: Limit): readonly { readonly windows: readonly Window[]; readonly at: Path }[] {
   const tiers = Object.entries(limit.tiers).map(([tier, { windows }]) => ({ windows, at: ["tiers", tier, "windows"] }));
   return [{ windows: limit.windows, at: ["windows"] }, ...tiers];
@@ -80,11 +80,11 @@ function lintFailMode(policy: Policy, at: Path, warn: Warn): void {
   if (policy.onFailureChosen || policy.limits.length === 0) return;
   warn(
     [...at, "on_failure"],
-    `on_failure is not chosen, so policy ${policy.id} allows everything when its counters cannot be asked; write open, closed or local`,
+    `on_failure is not chosen, so policy ${policy.id} allows everything when its counters are unavailable; write open, closed or local`,
   );
 }
 
-/** What a share of the limits does that may surprise: nothing, or keep out for good what is too large for it. */
+/** Warns if a share of the limits has no effect, or permanently refuses a cost that is too large for it. */
 function lintLocalShare(policy: Policy, at: Path, warn: Warn): void {
   if (policy.onFailure !== "local") return;
   if (policy.localLimits !== undefined) {
@@ -97,11 +97,11 @@ function lintLocalShare(policy: Policy, at: Path, warn: Warn): void {
     for (const { windows, at: part } of listWindows(limit)) {
       for (const [place, window] of windows.entries()) {
         const { burst } = divideWindow(window, limit.algorithm, policy.localShare);
-        // What never passes anyway has been told of.
+        // A cost that never passes anyway has been reported.
         if (burst >= cost || window.burst < cost) continue;
         warn(
           [...at, "limits", index, ...part, place],
-          `holds at most ${burst} when counters cannot be asked (local_share), less than the cost ${cost} of ${endpoint}, which does not pass then`,
+          `holds at most ${burst} when counters are unavailable (local_share), less than the cost ${cost} of ${endpoint}, which does not pass then`,
         );
       }
     }
@@ -110,13 +110,16 @@ function lintLocalShare(policy: Policy, at: Path, warn: Warn): void {
 
 function lintRollout(policy: Policy, at: Path, warn: Warn): void {
   if (policy.rollout?.percent === 0)
-    warn([...at, "rollout", "percent"], `is 0, so policy ${policy.id} applies to nobody`);
+    warn([...at, "rollout", "percent"], `is 0, so policy ${policy.id} applies to no subject`);
 }
 
 function lintAddresses(lists: DimensionValues, at: Path, warn: Warn): void {
   for (const [index, value] of (lists.ip ?? []).entries()) {
     if (parseCidr(value) === undefined)
-      warn([...at, "ip", index], `is ${value}, neither an address nor a range such as 10.0.0.0/8, and so nobody's`);
+      warn(
+        [...at, "ip", index],
+        `is ${value}, neither an address nor a range such as 10.0.0.0/8, so it matches no request`,
+      );
   }
 }
 
@@ -143,13 +146,15 @@ function lintSharedCounters(limits: readonly Limit[], at: Path, warn: Warn): voi
   }
 }
 
-/** What tells counters of one policy apart: the limit's name, else its dimensions and algorithm; and the window. */
+/**
+ * What distinguishes the counters of one policy: the limit's name, else its dimensions and algorithm; and the window.
+ */
 function counterKey(limit: Limit, { name, per }: Window): string {
   const edition = limit.onChange === "reset" ? limit.windows : undefined;
   return JSON.stringify([limit.name ?? [limit.by, limit.algorithm], edition, name ?? per]);
 }
 
-function lintEverybodyTogether({ match }: Policy, limit: Limit, at: Path, warn: Warn): void {
+function lintSharedCounter({ match }: Policy, limit: Limit, at: Path, warn: Warn): void {
   const matchesAll =
     match.endpoint === undefined && match.methods.length === 0 && Object.keys(match.dimensions).length === 0;
   if (matchesAll && limit.by.length === 0)
@@ -191,7 +196,7 @@ function lintNeedlessWindows(limit: Limit, windows: readonly Window[], at: Path,
 /** Below this a name resembles too many others: `id` is not a misspelt `ip`. */
 const minComparedLength = 3;
 
-/** Where a dimension is named: in which policy, at which path, and what happens to requests that lack it. */
+/** Where a dimension is named: policy, path, and what happens to requests that lack it. */
 interface NamedDimension {
   readonly policy: Policy;
   readonly path: Path;
@@ -200,8 +205,8 @@ interface NamedDimension {
 }
 
 /**
- * Dimensions that are probably misspelt: near one that Sluice knows by name, or near one that more policies use. Nothing else tells
- * that requests never carry them, and that one counter then counts all of them.
+ * Dimensions that are probably misspelt: near one that Sluice knows by name, or near one that more policies use.
+ * Nothing else shows that requests never carry them, and that one counter then counts all of them.
  */
 function lintDimensions(set: PolicySet, warn: Warn): void {
   const named: NamedDimension[] = [];
@@ -265,7 +270,7 @@ function dimensionsIn(policy: Policy, at: Path): readonly NamedDimension[] {
   return [...matched, ...ofLimits(policy.limits, "limits"), ...ofLimits(policy.localLimits ?? [], "local_limits")];
 }
 
-/** Tiers that no policy knows and that are compared with those that policies know. */
+/** How many unknown tiers are compared with the known ones. */
 const maxSuggested = 100;
 
 function lintSubjects(set: PolicySet, warn: Warn): void {
@@ -276,7 +281,7 @@ function lintSubjects(set: PolicySet, warn: Warn): void {
       ...(match.dimensions.tier ?? []),
     ]),
   );
-  // Most unknown tiers are the same few, and each is compared with all that are known.
+  // Most unknown tiers are the same few, and each is compared with all known ones.
   const suggested = new Map<string, string | undefined>();
   const suggestTier = (tier: string): string | undefined => {
     if (!suggested.has(tier) && suggested.size < maxSuggested) suggested.set(tier, suggest(tier, tiers));

@@ -18,24 +18,24 @@ const kinds: Record<Algorithm, CounterKind> = {
 };
 
 const hash: Hash64 = { lo: 0, hi: 0 };
-/** Identities are hashed apart from subjects. */
+/** Keeps hashes of identities apart from those of subjects. */
 const identityKind = 0x1d;
 
-/** Separates parts of an identity; ids, names and dimensions are not allowed to hold it. */
+/** Separates the parts of an identity; ids, names and dimensions cannot contain it. */
 const between = "|";
 
 /** `owner` is what the limit belongs to: its policy's id, or that of the policy's local limits. */
 function limitIdentity(owner: string, limit: Limit): string {
   const named = limit.name ?? `${limit.by.join(",")}:${limit.algorithm}`;
   const identity = `${owner}${between}${named}`;
-  // A limit that starts afresh when it is edited carries its definition in its name.
+  // A limit that starts afresh when edited carries its definition in its name.
   const definition = (): string => JSON.stringify([limit.windows, limit.tiers]);
   return limit.onChange === "reset" ? `${identity}${between}${definition()}` : identity;
 }
 
 /**
- * What tells the windows of a limit apart: kind, length in milliseconds and name. Windows alike in all of it are
- * numbered: `arrival:1000`, `arrival:1000#2`, `count:once`, `count:day@Europe/Berlin`, `arrival:1000:per_second`.
+ * What tells the windows of a limit apart: kind, length in milliseconds and name. Windows that agree in all of these
+ * are numbered: `arrival:1000`, `arrival:1000#2`, `count:once`, `count:day@Europe/Berlin`, `arrival:1000:per_second`.
  */
 function windowNames(limit: Limit, windows: readonly Window[]): string[] {
   const seen = new Map<string, number>();
@@ -49,7 +49,7 @@ function windowNames(limit: Limit, windows: readonly Window[]): string[] {
   });
 }
 
-/** Nothing flows into a window of limit 0: what it holds, if anything, is a one-off quota. */
+/** Nothing flows into a window of limit 0: whatever it holds is a one-off quota. */
 function isOnce({ per, limit, burst }: Window): boolean {
   return per.kind === "never" || (limit === 0 && burst > 0);
 }
@@ -85,7 +85,7 @@ export function compileWindow(window: Window, algorithm: Algorithm, identity: st
   };
 }
 
-/** Infinity for a one-off quota; for days and months of a calendar, what they usually are. */
+/** Infinity for a one-off quota; the usual length for days and months of a calendar. */
 function windowLengthMs(window: Window): number {
   const { per } = window;
   if (isOnce(window) || per.kind === "never") return Number.POSITIVE_INFINITY;
@@ -100,7 +100,7 @@ export function compileWindows(identity: string, limit: Limit, windows: readonly
   return windows.map((window, i) => compileWindow(window, limit.algorithm, `${identity}${between}${names[i]}`));
 }
 
-/** Lets windows know of the others that charge the same counters. */
+/** Tells windows about the others that charge the same counters. */
 export function findReach(
   windows: readonly CompiledWindow[],
   others: readonly CompiledWindow[],
@@ -123,8 +123,8 @@ export function reachOfAll(limits: readonly CompiledLimit[]): readonly CompiledL
 }
 
 /**
- * Labels the windows of a limit, of one of its tiers, or of a subject, where policy and scope alone would name several: header fields
- * must not give one name to two quotas. `limits` are all of the policy's, in their order.
+ * Labels the windows of a limit, of one of its tiers, or of a subject, if policy and scope alone would name several:
+ * header fields must not give two quotas one name. `limits` are all of the policy's, in order.
  */
 export function labelTogether(windows: readonly Window[], limit: Limit, limits: readonly Limit[]): void {
   const scope = limitScope(limit);
@@ -145,19 +145,19 @@ export function compileLimits(policy: Policy): readonly CompiledLimit[] {
   return compileList(policy, policy.limits, counterOwner(policy), false);
 }
 
-/** Whether a policy is the new version of a trial that denies nobody. */
+/** Whether a policy is the new version of a trial that denies no request. */
 export function isLookedAt({ trial }: Policy): boolean {
   return trial?.side === "new" && trial.shadow;
 }
 
-/** What is only looked at counts apart: the other version charges the policy's own counters already. */
+/** A version that is only evaluated counts separately: the other version charges the policy's own counters already. */
 function counterOwner(policy: Policy): string {
   return isLookedAt(policy) ? `${policy.id}${between}trial` : policy.id;
 }
 
 /**
- * Limits that a request brought along. No policy's id is empty, so that their counters are nobody else's. What a window's
- * length is changed to keeps the counter.
+ * Compiles the limits that a request brought along. No policy's id is empty, so they share no policy's counters. A
+ * changed window length keeps the counter.
  */
 export function compileGivenLimits(policy: Policy): readonly CompiledLimit[] {
   return compileList(policy, policy.limits, `${between}${policy.id}`, false).map((limit) => ({
@@ -169,7 +169,7 @@ export function compileGivenLimits(policy: Policy): readonly CompiledLimit[] {
   }));
 }
 
-/** The policy's `local_limits`, whose counters are never those of its `limits`, whatever either are called. */
+/** Compiles the policy's `local_limits`, which never share counters with its `limits`, whatever either are called. */
 export function compileLocalLimits(policy: Policy): readonly CompiledLimit[] {
   return compileList(policy, policy.localLimits ?? [], `${counterOwner(policy)}${between}local`, true);
 }
@@ -186,7 +186,7 @@ function compileList(
   const compiled = limits.map((limit, i): CompiledLimit => {
     const identity = identities[i]!;
     hashText(`${identity}${between}limit`, hash, identityKind);
-    // Its windows are hashed into the same place.
+    // Its windows are hashed into the same object.
     const { lo: hashLo, hi: hashHi } = hash;
     return {
       policy,

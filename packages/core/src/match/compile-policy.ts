@@ -5,7 +5,7 @@ import { compileLimits, compileLocalLimits, isLookedAt, reachOfAll } from "./com
 import type { CompiledPolicy, Condition, ValueList } from "./compiled-policy.ts";
 import { EndpointTrie, patternSpecificity } from "./endpoint-trie.ts";
 
-/** Policies are never changed, so what was compiled for one generation serves all that it is in. */
+/** Policies are immutable, so a compiled one serves every generation that it is in. */
 const compiledPolicies = new WeakMap<Policy, CompiledPolicy>();
 
 export function compilePolicy(policy: Policy): CompiledPolicy {
@@ -16,7 +16,7 @@ export function compilePolicy(policy: Policy): CompiledPolicy {
   return compiled;
 }
 
-/** Compiles a policy ahead of `usePolicies`, which then finds it done: among thousands, a few at a time. */
+/** Compiles a policy ahead of `usePolicies`, so that thousands can be compiled a few at a time. */
 export function preparePolicy(policy: Policy): void {
   compilePolicy(policy);
 }
@@ -65,7 +65,7 @@ function compileLists(lists: DimensionValues): readonly ValueList[] {
   return Object.entries(lists).map(([dimension, values]) => compileList(dimension, values));
 }
 
-/** What is no address among addresses matches nothing; linting warns of it. */
+/** A value that is not an address matches nothing in a list of addresses; linting warns about it. */
 function compileList(dimension: string, values: readonly string[]): ValueList {
   if (dimension === "ip") {
     const ranges = createCidrSet(values.filter((value) => parseCidr(value) !== undefined));

@@ -6,10 +6,10 @@ import type { EndpointTrie } from "./endpoint-trie.ts";
 export interface CompiledPolicy {
   readonly policy: Policy;
   readonly limits: readonly CompiledLimit[];
-  /** What stands in for `limits` while counters cannot be asked. Empty: their share. */
+  /** They stand in for `limits` while counters are unavailable. Empty: a share of `limits` does. */
   readonly localLimits: readonly CompiledLimit[];
   readonly enforced: boolean;
-  /** Whether its limits are for tiers alone: to a subject without one of them it does not apply. */
+  /** Whether its limits are for tiers alone: then it does not apply to a subject in none of them. */
   readonly tiersOnly: boolean;
   /** Undefined: any method. */
   readonly methods: ReadonlySet<string> | undefined;
@@ -24,6 +24,8 @@ export interface Candidates {
   readonly list: readonly Candidate[];
   /** The only limit there is, if it is of the commonest kind: by one dimension, one window of arrival times. */
   readonly onlyLimit: CompiledLimit | undefined;
+  /** All limits there are, if they are few, enforced, and ask for nothing but a take: see `SeveralTakes`. */
+  readonly fewLimits: readonly CompiledLimit[] | undefined;
   /** Versions on trial that match as well, for other subjects than this one. */
   readonly aside: readonly CompiledPolicy[];
 }
@@ -32,11 +34,11 @@ export interface Candidate {
   readonly policy: CompiledPolicy;
   /** The readings of the path that lead to it, the normal form first if it is one of them: one for nearly every request. */
   readonly paths: readonly string[];
-  /** False for a policy that only some readings of the path lead to: it may limit, and exempts from nothing. */
+  /** False for a policy that only some readings of the path lead to: it may limit, but exempts from nothing. */
   readonly certain: boolean;
 }
 
-/** A dimension that must have one of these values; undefined: any, as long as it is there. */
+/** A dimension that must have one of these values; undefined: any value, as long as it is present. */
 export interface Condition {
   readonly dimension: string;
   readonly list: ValueList | undefined;

@@ -1,13 +1,13 @@
 import { normalizeEndpoint } from "../subject/endpoint-path.ts";
 
 /**
- * Endpoint patterns in a prefix tree: literals, `{param}` and `*` (one segment), `**` (the rest, also if it is empty).
- * Finding is a walk along the path's segments, however many patterns there are.
+ * Endpoint patterns in a prefix tree: literals, `{param}` and `*` (one segment), `**` (the rest, even if empty). A
+ * search walks along the path's segments, however many patterns there are.
  */
 export class EndpointTrie<T> {
   readonly #root: Node<T> = createNode();
 
-  /** The value at a pattern, created when it is not there yet. Patterns that match alike share one. */
+  /** The value at a pattern, created if there is none. Patterns that match alike share one. */
   at(pattern: string, create: () => T): T {
     let node = this.#root;
     for (const segment of splitPath(normalizeEndpoint(pattern))) {
@@ -42,7 +42,7 @@ export class EndpointTrie<T> {
 interface Node<T> {
   readonly literals: Map<string, Node<T>>;
   one: Node<T> | undefined;
-  /** For paths that end here, and for those that end here or go on. */
+  /** For paths that end here, and for those that end here or continue. */
   here: { readonly value: T } | undefined;
   rest: { readonly value: T } | undefined;
 }
@@ -58,7 +58,8 @@ function walk<T>(node: Node<T>, segments: readonly string[], depth: number, foun
     if (node.here !== undefined) found.push(node.here.value);
     return;
   }
-  // A slash at the end says nothing where there is a pattern without it. Else it begins an empty name, as in some routers.
+  // A trailing slash means nothing if there is a pattern without it. Otherwise it begins an empty name, as in some
+  // routers.
   if (segment === "" && depth === segments.length - 1 && node.here !== undefined) {
     found.push(node.here.value);
     return;
@@ -68,7 +69,7 @@ function walk<T>(node: Node<T>, segments: readonly string[], depth: number, foun
   if (node.one !== undefined) walk(node.one, segments, depth + 1, found);
 }
 
-/** `/v1/orders` → `["v1", "orders"]`; the root has none. */
+/** `/v1/orders` becomes `["v1", "orders"]`; the root has no segments. */
 export function splitPath(path: string): string[] {
   return path === "/" || path === "" ? [] : path.slice(1).split("/");
 }

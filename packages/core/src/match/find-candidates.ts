@@ -1,3 +1,4 @@
+import { areTaken, mostLimits } from "../counters/several-takes.ts";
 import { type Problem, SluiceError } from "../errors.ts";
 import type { CompiledLimit } from "../limits/compiled-limit.ts";
 import { rawDimension, rawMethod, readDimension } from "../request/read-dimension.ts";
@@ -22,7 +23,7 @@ export function candidatesFor(
   epochMs: () => number,
 ): Candidates {
   if (!match.settled) return findCandidates(snapshot, match, dimensions, epochMs);
-  // Where nothing but endpoint and method decides which policies apply, it is decided once.
+  // If nothing but endpoint and method decides which policies apply, decide it once.
   const method = rawMethod(dimensions);
   const known = match.byMethod.get(method);
   if (known !== undefined) return known;
@@ -82,7 +83,7 @@ export function namedCandidates(
       if (why === "valid_from") fromMs = Math.min(fromMs, policy.policy.validFromMs!);
       else isInForce = true;
     }
-    // Else what the caller wants limited would pass without a word.
+    // Otherwise a request that the caller wants limited would pass silently.
     if (!isInForce && versions.length > 0) {
       const from = new Date(fromMs).toISOString();
       const message = `policy ${JSON.stringify(id)} is not in force until ${from}, its valid_from`;
@@ -134,7 +135,7 @@ function withoutReplaced(list: readonly Candidate[], aside: readonly CompiledPol
   const isReplaced = (id: string): boolean => {
     const answer = known.get(id);
     if (answer !== undefined) return answer;
-    // Cycles are refused when policies are parsed; should one come by another way, it replaces nothing.
+    // Cycles are refused when policies are parsed; if one got here another way, it replaces nothing.
     known.set(id, false);
     const replaced = replacing.some(({ policy: { policy } }) => policy.replaces.includes(id) && !isReplaced(policy.id));
     known.set(id, replaced);
@@ -147,7 +148,8 @@ function withoutReplaced(list: readonly Candidate[], aside: readonly CompiledPol
 }
 
 function createCandidates(list: readonly Candidate[], aside: readonly CompiledPolicy[]): Candidates {
-  return { list, onlyLimit: findOnlyLimit(list), aside };
+  const onlyLimit = findOnlyLimit(list);
+  return { list, onlyLimit, fewLimits: onlyLimit === undefined ? findFewLimits(list) : undefined, aside };
 }
 
 /** The only limit there is, if it is of the commonest kind. */
@@ -169,4 +171,33 @@ export function findOnlyLimit(list: readonly Candidate[]): CompiledLimit | undef
     limit.windows.length === 1 &&
     limit.windows[0]!.kind === "arrival";
   return isOnly ? limit : undefined;
+}
+
+/** All limits there are, if they are of the kinds that `SeveralTakes` takes. */
+function findFewLimits(list: readonly Candidate[]): readonly CompiledLimit[] | undefined {
+  const limits = list.flatMap(({ policy }) => policy.limits);
+  const areFew =
+    limits.length > 0 &&
+    limits.length <= mostLimits &&
+    list.every(
+      ({ policy, paths }) =>
+        policy.enforced &&
+        !policy.tiersOnly &&
+        policy.allow.length + policy.deny.length === 0 &&
+        policy.costs === undefined &&
+        policy.limits.every((limit) => isPlain(limit) && (paths.length === 1 || !limit.source.by.includes("endpoint"))),
+    );
+  return areFew ? limits : undefined;
+}
+
+/** Whether a limit takes its subject from the request alone, and nothing happens beside a take. */
+function isPlain(limit: CompiledLimit): boolean {
+  return (
+    limit.segments.every((segment) => segment < 0) &&
+    limit.source.missing === "share" &&
+    !limit.blockable &&
+    !limit.policy.countDenials &&
+    !limit.sharesIdentity &&
+    areTaken(limit.windows)
+  );
 }

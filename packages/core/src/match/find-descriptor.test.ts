@@ -7,7 +7,7 @@ import type { PolicySet } from "../policy/policy.ts";
 import { parsePolicyText } from "../policy-text/parse-policy-text.ts";
 import { findDescriptor, hasDescriptors } from "./find-descriptor.ts";
 
-function treeOf(descriptors: readonly DescriptorNode[], domain = "d"): PolicySet {
+function createTree(descriptors: readonly DescriptorNode[], domain = "d"): PolicySet {
   return { ...parsePolicies({ policies: [] }), descriptors: [{ domain, descriptors }] };
 }
 
@@ -17,7 +17,7 @@ function node(key: string, value?: string, children: readonly DescriptorNode[] =
 
 const entry = (key: string, value = ""): DescriptorEntry => ({ key, value });
 
-/** The rule as it is told, without any index. */
+/** The rule as stated, without any index. */
 function findSlowly(
   nodes: readonly DescriptorNode[],
   [first, ...rest]: readonly DescriptorEntry[],
@@ -38,7 +38,7 @@ describe("finding a descriptor", () => {
     const pattern = node("path", "/api/*");
     const wider = node("path", "/a*");
     const any = node("path");
-    const set = treeOf([any, wider, pattern, exact]);
+    const set = createTree([any, wider, pattern, exact]);
     const found = (value: string): DescriptorNode | undefined => findDescriptor(set, "d", [entry("path", value)])?.node;
     expect(found("/api/v1")).toBe(exact);
     expect(found("/api/v2")).toBe(wider);
@@ -48,7 +48,7 @@ describe("finding a descriptor", () => {
 
   it("goes one level down with every entry, and does not look back", () => {
     const leaf = node("to");
-    const set = treeOf([node("type", "ad", [leaf]), node("type", undefined, [node("from")])]);
+    const set = createTree([node("type", "ad", [leaf]), node("type", undefined, [node("from")])]);
     expect(findDescriptor(set, "d", [entry("type", "ad"), entry("to", "1")])?.node).toBe(leaf);
     expect(findDescriptor(set, "d", [entry("type", "ad"), entry("from", "1")])).toBeUndefined();
     expect(findDescriptor(set, "d", [entry("to", "1"), entry("type", "ad")])).toBeUndefined();
@@ -64,7 +64,7 @@ describe("finding a descriptor", () => {
   });
 
   it("names the subject by all entries, so that no two descriptors share one by accident", () => {
-    const set = treeOf([node("a", undefined, [node("b")]), node("a|b=x")]);
+    const set = createTree([node("a", undefined, [node("b")]), node("a|b=x")]);
     const subject = (...entries: DescriptorEntry[]) => findDescriptor(set, "d", entries)?.subject;
     expect(subject(entry("a", "1"), entry("b", "2"))).toBe("a=1|b=2");
     expect(subject(entry("a", "1|b=2"))).toBe("a=1\\|b\\=2");
@@ -72,7 +72,7 @@ describe("finding a descriptor", () => {
   });
 
   it("has one subject for all values of a pattern that shares its counter, and only there", () => {
-    const set = treeOf([node("file", "docs/*", [node("user")], true), node("file", "pics/*")]);
+    const set = createTree([node("file", "docs/*", [node("user")], true), node("file", "pics/*")]);
     const subject = (...entries: DescriptorEntry[]) => findDescriptor(set, "d", entries)?.subject;
     expect(subject(entry("file", "docs/a"))).toBe("file=docs/*");
     expect(subject(entry("file", "docs/b"), entry("user", "u"))).toBe("file=docs/*|user=u");
@@ -91,14 +91,14 @@ describe("finding a descriptor", () => {
     const entries = fc.array(fc.record({ key, value: word }), { maxLength: 4 });
     fc.assert(
       fc.property(nodes, entries, (tree, asked) => {
-        expect(findDescriptor(treeOf(tree), "d", asked)?.node).toBe(findSlowly(tree, asked));
+        expect(findDescriptor(createTree(tree), "d", asked)?.node).toBe(findSlowly(tree, asked));
       }),
       { numRuns: 1_000 },
     );
   });
 
-  it("takes names of JavaScript's own for names like others", () => {
-    const set = treeOf([node("a")]);
+  it("treats JavaScript's own names like any others", () => {
+    const set = createTree([node("a")]);
     for (const name of ["__proto__", "constructor", "toString"]) {
       expect(findDescriptor(set, "d", [entry(name, name)])).toBeUndefined();
       expect(findDescriptor(set, name, [entry("a", name)])).toBeUndefined();
@@ -131,7 +131,7 @@ descriptors:
     rate_limit: { unit: hour, requests_per_unit: 1 }
 `;
 
-  it("apply to nobody who does not name them", async () => {
+  it("apply only to requests that name them", async () => {
     const { policySet } = parsePolicyText(text);
     const limiter = createLimiter({ policies: policySet });
     const asked = { dimensions: { user: "u", descriptor: "user=u" } };
@@ -142,7 +142,7 @@ descriptors:
     expect(limiter.checkSync({ ...asked, policies: ["envoy:default/user"] }).allowed).toBe(false);
   });
 
-  it("tell every limit that is in shadow mode, where that is asked for", () => {
+  it("list every limit in shadow mode, if that is asked for", () => {
     const { policySet } = parsePolicyText(text.replace("  - key: user", "  - key: user\n    shadow_mode: true"));
     const limiter = createLimiter({ policies: policySet });
     const asked = { policies: ["envoy:default/user"], dimensions: { descriptor: "user=u" }, details: true };

@@ -2,7 +2,7 @@ import type { DescriptorEntry, DescriptorNode } from "../policy/descriptor.ts";
 import type { PolicySet } from "../policy/policy.ts";
 import { compileTextPattern, type TextPattern } from "./text-pattern.ts";
 
-/** Where a descriptor leads: the node that its last entry is, and whose counters it has there. */
+/** Where a descriptor leads: the node of its last entry, and the subject counted there. */
 export interface FoundDescriptor {
   readonly node: DescriptorNode;
   /** Its entries in order, joined without ambiguity: `message_type=marketing|to_number=5550100`. */
@@ -17,8 +17,8 @@ export function hasDescriptors(policySet: PolicySet, domain?: string): boolean {
 }
 
 /**
- * Finds the node of a descriptor. Each entry is looked up among the children of the one before: its very value, else the
- * first pattern that fits it, else the node for any value of the key. Undefined where an entry has no node.
+ * Finds the node of a descriptor. Each entry is looked up among the children of the one before: its exact value, else
+ * the first pattern that fits it, else the node for any value of the key. Undefined if an entry has no node.
  */
 export function findDescriptor(
   policySet: PolicySet,
@@ -55,7 +55,7 @@ interface CompiledNode {
   readonly children: Level;
 }
 
-/** What was compiled from a set of policies lives as long as the set. */
+/** What was compiled from a policy set lives as long as the set. */
 const compiled = new WeakMap<PolicySet, ReadonlyMap<string, Level>>();
 
 function compileDomains(policySet: PolicySet): ReadonlyMap<string, Level> {

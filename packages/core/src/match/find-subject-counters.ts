@@ -9,8 +9,8 @@ import type { SubjectDirectory } from "./subject-directory.ts";
 
 export interface ResetOptions {
   /**
-   * `nothing`: only find out which counters there are. `process`: only what this process holds, and not what is on a server, for
-   * a node that learns of a reset made on another node. Absent: all of it.
+   * `nothing` only lists the counters. `process` resets what this process holds and leaves servers alone: for a node
+   * that learns of a reset made on another node. Absent: resets everything.
    */
   readonly reach?: "nothing" | "process" | undefined;
 }
@@ -32,7 +32,7 @@ export interface SkippedLimit {
   readonly by: readonly string[];
 }
 
-/** The counters that a policy keeps of one subject, with what `on_failure: local` is resolved from. */
+/** The counters that a policy keeps of one subject, and what `on_failure: local` is resolved from. */
 export interface PolicyCounters {
   readonly policy: CompiledPolicy;
   readonly paths: readonly string[];
@@ -46,8 +46,9 @@ export interface SubjectCounters {
 }
 
 /**
- * Every counter of a subject, whichever requests lead to it: of each limit that counts by its dimension, under all windows that
- * tiers give it. Policies are not matched, because a reset is about a subject and not about a request of it.
+ * Every counter of a subject, whichever requests lead to it: for each limit that counts by its dimension, under all
+ * windows that tiers give it. Policies are not matched, because a reset is about a subject, not about one of its
+ * requests.
  */
 export function findSubjectCounters(
   snapshot: Snapshot,
@@ -71,9 +72,9 @@ export function findSubjectCounters(
       for (const limit of policy.limits) {
         const { by } = limit.source;
         if (!countsBy(limit, dimension)) continue;
-        // Alone, so that a limit that denies for a missing dimension does not hide its neighbours.
+        // One at a time, so that a limit that denies for a missing dimension does not hide its neighbours.
         if (by.every((name) => name === "subject" || dimensions[name])) {
-          // A limit for tiers alone says nothing of a subject that has none; a request may name one all the same.
+          // A limit for tiers alone does not apply to a subject that has none, but a request may name one.
           const [tier] = limit.windows.length === 0 && !by.includes("tier") ? limit.tiers.keys() : [];
           const withTier = tier === undefined ? asked : askedIn(domain, { ...dimensions, tier });
           resolveLimits(limits, [limit], withTier, readings, 1, policy.enforced ? 0 : 1);

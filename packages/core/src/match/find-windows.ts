@@ -3,15 +3,16 @@ import type { SubjectEntry, SubjectLimit } from "../policy/policy.ts";
 import { compileWindows, findReach, labelTogether } from "./compile-limit.ts";
 import type { SubjectDirectory } from "./subject-directory.ts";
 
-/** What is known of subjects: set while running, which goes first, and written in the policies. */
+/** What is known of subjects: set while running, which takes precedence, and written in the policies. */
 export interface KnownSubjects {
   readonly running: SubjectDirectory;
   readonly written: SubjectDirectory;
 }
 
 /**
- * The windows of the subject's override, else of its tier, else of the tier that the request names, else the limit's own.
- * `values` are those of the limit's dimensions; the last is the most particular. `known` is undefined where nobody is.
+ * The windows of the subject's override, else of its tier, else of the tier that the request names, else the limit's
+ * own. `values` are those of the limit's dimensions; the last is the most specific. `known` is undefined if no subject
+ * is known.
  */
 export function findWindows(
   limit: CompiledLimit,
@@ -31,7 +32,7 @@ export function findWindows(
   return limit.tiers.get(requestTier) ?? limit.windows;
 }
 
-/** What a limit is for a subject of which something is known, if that says anything about it. */
+/** The windows of a limit for a known subject, if its entry has any for this limit. */
 function findKnownWindows(
   entry: SubjectEntry | undefined,
   limit: CompiledLimit,
@@ -56,7 +57,7 @@ function ownWindows(own: SubjectLimit, limit: CompiledLimit): readonly CompiledW
   }
   let windows = byLimit.get(limit);
   if (windows === undefined) {
-    // Limits of replaced snapshots do not pile up here.
+    // So that limits of replaced snapshots do not pile up here.
     if (byLimit.size >= 64) byLimit.clear();
     labelTogether(own.windows, limit.source, limit.policy.limits);
     const known = [...limit.windows, ...[...limit.tiers.values()].flat()];

@@ -30,7 +30,7 @@ describe("a limit that a request brings along", () => {
     expect(limiter.checkSync({ dimensions: { key: "k" } })).toMatchObject({ allowed: true, policy: "p" });
   });
 
-  it("has counters of its own, even where a policy has its name", () => {
+  it("has separate counters, even if a policy has its name", () => {
     const { limiter } = openLimiter({ policies: [{ id: "brought", limits: [{ by: ["key"], windows: "3/m" }] }] });
     limiter.checkSync({ limits: [given()], dimensions: { key: "k" } });
     expect(limiter.checkSync({ dimensions: { key: "k" } })).toMatchObject({ remaining: 2 });
@@ -38,7 +38,7 @@ describe("a limit that a request brings along", () => {
     expect(limiter.checkTogether(both)).toMatchObject([{ remaining: 1 }, { remaining: 1 }]);
   });
 
-  it("is not changed by what is known of a subject under a policy of its name", () => {
+  it("is not changed by overrides under a policy of its name", () => {
     const { limiter } = openLimiter({
       policies: [{ id: "brought", limits: [{ by: ["key"], windows: "3/m" }] }],
       subjects: [{ key: "k", limits: [{ policy: "brought", windows: "100/m" }] }],
@@ -104,17 +104,17 @@ describe("a limit that a request brings along", () => {
     expect(await limiter.peek(request)).toMatchObject({ remaining: 3 });
   });
 
-  it("does not stand beside policies asked for by name", () => {
+  it("cannot be combined with policies asked for by name", () => {
     const { limiter } = openLimiter({ policies: [{ id: "p", limits: [{ by: ["key"], windows: "1/h" }] }] });
     expect(() => limiter.checkSync({ limits: [given()], policies: ["p"] })).toThrow(
-      /limits must not stand beside policies/,
+      /limits cannot be combined with policies/,
     );
     expect(() => limiter.checkSync({ limits: [] })).toThrow(/limits must be a list of 1 to 16 limits/);
   });
 
-  it("does not stand beside another of its name, whose counter it would share", () => {
+  it("cannot be combined with another of its name, whose counter it would share", () => {
     const { limiter } = openLimiter({ policies: [] });
     const limits = [given(), given({ window: window(100, 3_600_000) })];
-    expect(() => limiter.checkSync({ limits, dimensions: { key: "k" } })).toThrow(/each with a name of its own/);
+    expect(() => limiter.checkSync({ limits, dimensions: { key: "k" } })).toThrow(/each with a different name/);
   });
 });

@@ -11,15 +11,15 @@ interface Given {
   readonly onlyLimit: CompiledLimit | undefined;
 }
 
-/** What was compiled from a limit lives as long as the limit: who asks often keeps the object. */
+/** What was compiled from a limit lives as long as the limit: frequent callers keep the object. */
 const compiled = new WeakMap<GivenLimit, Given>();
 
-/** The limits that a request brings along, each as if a policy of its own had it. */
+/** The limits that a request brings along, each as if it had a policy to itself. */
 export function givenCandidates(limits: readonly GivenLimit[]): readonly Candidate[] {
   return limits.map((limit) => findGiven(limit).candidate);
 }
 
-/** The only one, where it is of the commonest kind. */
+/** The only one, if it is of the commonest kind. */
 export function onlyGivenLimit(limits: readonly GivenLimit[]): CompiledLimit | undefined {
   return limits.length === 1 ? findGiven(limits[0]!).onlyLimit : undefined;
 }

@@ -2,8 +2,8 @@ import type { Policy, Trial } from "../policy/policy.ts";
 import { readDimension } from "../request/read-dimension.ts";
 
 /**
- * Whether a subject is among the first `percent` of a rollout. The same on every node and for ever: a subject that is
- * in at 1 % is still in at 10 %. FNV-1a over policy and value, in 10 000 steps of a hundredth of a percent.
+ * Whether a subject is among the first `percent` of a rollout. The same on every node and forever: a subject that is in
+ * at 1 % is still in at 10 %. FNV-1a over policy and value, in 10 000 steps of a hundredth of a percent.
  */
 export function inRollout(policyId: string, value: string, percent: number): boolean {
   let hash = 0x811c9dc5;
@@ -16,13 +16,13 @@ export function inRollout(policyId: string, value: string, percent: number): boo
   return (hash >>> 0) % 10_000 < percent * 100;
 }
 
-/** Whether this version of a policy is in force for a request while both are. */
+/** Whether this version of a policy is in force for a request while both versions are. */
 export function isForThese(policy: Policy, trial: Trial, dimensions: Readonly<Record<string, string>>): boolean {
   if (trial.side === "old" && trial.shadow) return true;
   return isAmongFirst(policy, trial, trial.percent, dimensions) === (trial.side === "new");
 }
 
-/** The step at which the subject of a request joins a trial; as many as there are where it never does. */
+/** The step at which the subject of a request joins a trial; the number of steps if it never does. */
 export function joinsTrialAt(policy: Policy, trial: Trial, dimensions: Readonly<Record<string, string>>): number {
   const step = trial.steps.findIndex((percent) => isAmongFirst(policy, trial, percent, dimensions));
   return step === -1 ? trial.steps.length : step;

@@ -2,25 +2,25 @@ import type { ResolvedLimit } from "../counters/counter-store.ts";
 import { chargeEachOnce } from "./charge-once.ts";
 import type { Resolution } from "./resolve.ts";
 
-/** Limits of several requests as one question, and where each request finds its outcomes in the answer. */
+/** The limits of several requests as one question, and where each request finds its outcomes in the answer. */
 export interface JoinedLimits {
   readonly limits: readonly ResolvedLimit[];
   readonly places: readonly (readonly number[])[];
 }
 
-/** What several limits are charged in: those of one identity and subject. */
+/** The counters that several limits charge: those of one identity and subject. */
 interface Shared {
-  /** What all requests take from it together. */
+  /** What all requests together take from it. */
   cost: number;
-  /** The limits by which it is asked, each once: most often it is one. */
+  /** The limits that ask about it, each once; usually one. */
   readonly places: number[];
 }
 
 /**
- * Makes one question of the limits of several requests. Requests that lead to the same counter are charged there together:
- * their costs add up, and all of them hear how that fits. One that only `looks` adds nothing. Where they are held to
- * different windows, such as those of two tiers, all of these must have room. Shadow policies of different requests stay groups
- * of their own.
+ * Joins the limits of several requests into one question. Requests that lead to the same counter are charged there
+ * together: their costs add up, and each of them sees how the sum fits. A request that only `looks` adds nothing. If
+ * they have different windows, such as those of two tiers, all of these must have room. Shadow policies of different
+ * requests remain separate groups.
  */
 export function joinResolutions(resolutions: readonly Resolution[], looks: (index: number) => boolean): JoinedLimits {
   const limits: ResolvedLimit[] = [];

@@ -6,12 +6,14 @@ import { isForThese, joinsTrialAt } from "./in-rollout.ts";
 import { appliedIn, isRefused, type Resolution } from "./resolve.ts";
 import type { Snapshot } from "./snapshot.ts";
 
-/** Called with a version of a policy that decided, at which step its subject joins the trial, and whether it denies. */
+/**
+ * Called with a version of a policy that decided, the step at which its subject joins the trial, and whether it denies.
+ */
 export type OnTrial = (policy: Policy, step: number, denied: boolean) => void;
 
 const noDimensions: Readonly<Record<string, string>> = {};
 
-/** Tells what each version on trial makes of a request that was decided. */
+/** Reports how each version on trial decided about a request. */
 export function reportTrials(
   onTrial: OnTrial,
   snapshot: Snapshot,
@@ -25,7 +27,8 @@ export function reportTrials(
   const refused = isRefused(refusals);
   const tell = (policy: Policy, trial: Trial, denied: boolean): void =>
     onTrial(policy, joinsTrialAt(policy, trial, dimensions), denied);
-  // A version that does not match passes what the other one is asked about: else neither could be held against the other.
+  // A version that does not match counts as passing what the other one is asked about: otherwise the two could not be
+  // compared.
   if (!refused)
     for (const { policy } of findPassing(snapshot, applied, aside)) {
       const { trial } = policy;
@@ -34,7 +37,7 @@ export function reportTrials(
   for (const { policy } of applied) {
     if (policy.trial === undefined) continue;
     const refusing = refusals.some((refusal) => refusal.policy.policy === policy);
-    // Where another policy denies by name no counter was asked.
+    // If another policy denies by name, no counter was asked.
     if (refused && !refusing) continue;
     const denied =
       refusing || limits.some(({ limit }, i) => limit.policy === policy && answer?.outcomes[i]?.fits !== "now");
@@ -50,7 +53,7 @@ function findPassing(
 ): readonly CompiledPolicy[] {
   const matching = [...applied, ...aside].filter(({ policy }) => policy.trial !== undefined);
   const others = new Set(matching.flatMap(({ policy }) => snapshot.findPolicy(policy.id)));
-  // By side: the snapshot may be another one than the request was resolved by.
+  // Compared by side: the snapshot may have changed since the request was resolved.
   const isMatching = ({ policy: { id, trial } }: CompiledPolicy): boolean =>
     matching.some(({ policy }) => policy.id === id && policy.trial?.side === trial?.side);
   return [...others].filter((one) => !isMatching(one));

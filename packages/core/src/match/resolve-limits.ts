@@ -8,12 +8,12 @@ import { splitPath } from "./endpoint-trie.ts";
 import { findWindows, type KnownSubjects } from "./find-windows.ts";
 import { subjectWithin } from "./subject-within.ts";
 
-/** What a request says to the limits of one policy after another. It and what follows from it wait along: see `Resolution`. */
+/** What a request says to the limits of one policy after another. It waits together with its `Resolution`. */
 export class Asked {
   readonly domain: string | undefined;
   readonly dimensions: Readonly<Record<string, string>>;
   readonly ipv6PrefixBits: number;
-  /** Undefined where nothing is known of anybody. */
+  /** Undefined if no subject is known. */
   readonly known: KnownSubjects | undefined;
   readonly epochMs: () => number;
 
@@ -49,9 +49,9 @@ class AskedLimit implements ResolvedLimit {
 }
 
 /**
- * Adds what the limits of a policy come to. One that counts by the path counts every reading that leads to the policy: else
- * each `//x/login` would have a counter to itself that reaches the same `/login`. Gives back the limit that denies the request
- * for a dimension that it lacks, if there is one; then nothing is added.
+ * Adds the resolved limits of a policy. A limit that counts by the path counts every reading that leads to the policy:
+ * otherwise each `//x/login` would have a separate counter although it reaches the same `/login`. Returns the limit
+ * that denies the request for a missing dimension, if there is one; then nothing is added.
  */
 export function resolveLimits(
   to: ResolvedLimit[],
@@ -92,7 +92,7 @@ export function resolveLimits(
   return undefined;
 }
 
-/** Called for a dimension that a limit counts by and a request lacks. Must not throw. */
+/** Called for a dimension that a limit counts by and the request lacks. Must not throw. */
 export type OnMissing = (policy: Policy, dimension: string) => void;
 
 function tellMissing({ policy, source }: CompiledLimit, values: readonly string[], onMissing: OnMissing): void {
@@ -109,7 +109,7 @@ function countsByPath({ source: { by }, segments }: CompiledLimit): boolean {
   return by.includes("endpoint") || segments.some((segment) => segment >= 0);
 }
 
-/** Always, unless the policy was asked for by name. */
+/** Always true unless the policy was asked for by name. */
 function hasSegments({ segments }: CompiledLimit, path: string): boolean {
   return Math.max(...segments) < splitPath(path).length;
 }
@@ -130,7 +130,7 @@ function readValues(
       values.push(withoutEmptySegments(path));
       continue;
     }
-    // A policy that was asked for by name need not match the path, and then takes what it is given.
+    // A policy asked for by name need not match the path, and then takes the value it is given.
     const fromPath = segment < 0 ? undefined : splitPath(path)[segment];
     values.push(fromPath ?? readDimension(dimensions, by[i]!, ipv6PrefixBits));
   }

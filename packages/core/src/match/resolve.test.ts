@@ -87,7 +87,7 @@ describe("matching", () => {
     expect(limiter.checkSync(user("u", { endpoint: "/files/a%2Fb" })).allowed).toBe(false);
   });
 
-  it("holds a path to the limit of every reading, and exempts it only where all agree", () => {
+  it("holds a path to the limit of every reading, and exempts it only if all agree", () => {
     const { limiter } = open({
       policies: [
         { id: "login", match: { endpoint: "/v1/login" }, limits: [{ windows: "1/h" }] },
@@ -109,7 +109,7 @@ describe("matching", () => {
       expect(limiter.checkSync({ dimensions: { endpoint } }), endpoint).toMatchObject({ reason: "unlimited" });
   });
 
-  it("counts every reading of a path where a limit is by endpoint or by {param}: none is another counter to the app", () => {
+  it("counts every reading of a path if a limit is by endpoint or by {param}: none is another counter to the app", () => {
     const { limiter } = open({
       policies: [
         { id: "each", limits: [{ by: "endpoint", windows: "2/h" }] },
@@ -132,7 +132,7 @@ describe("matching", () => {
     ]);
   });
 
-  it("takes a slash at the end for an empty name only where no pattern does without it", () => {
+  it("treats a trailing slash as an empty name only if no pattern does without it", () => {
     const { limiter } = open({
       policies: [
         { id: "list", match: { endpoint: "/files" }, limits: [{ windows: "1/h" }] },
@@ -165,7 +165,7 @@ describe("matching", () => {
     expect(limits?.map((limit) => limit.policy).sort()).toEqual(["all", "exact", "one", "v1"]);
   });
 
-  it("looks at method and dimension values, and takes HEAD for GET", () => {
+  it("matches method and dimension values, and treats HEAD as GET", () => {
     const { limiter } = open(orders({ match: { method: "GET", tenant: ["acme", "zeta"], region: "*" } }));
     const reason = (dimensions: Record<string, string>): string =>
       limiter.checkSync({ dimensions: { user: Math.random().toString(), ...dimensions } }).reason;
@@ -176,7 +176,7 @@ describe("matching", () => {
     expect(reason({ method: "GET", tenant: "acme" })).toBe("unlimited");
   });
 
-  it("looks anew at what a policy asks to be there, for every request", () => {
+  it("checks anew for every request whether a required dimension is present", () => {
     const { limiter } = open(orders({ match: { endpoint: "/v1", region: "*" } }));
     const reason = (more: Record<string, string>): string =>
       limiter.checkSync(user("u", { endpoint: "/v1", ...more })).reason;
@@ -218,7 +218,7 @@ describe("matching", () => {
     expect(ask({})).toBe(600);
   });
 
-  it("may be asked for policies by name, one or several, and says which it does not know", () => {
+  it("may ask for policies by name, one or several, and names unknown ones", () => {
     const { limiter } = open({
       policies: [
         { id: "a", match: { endpoint: "/a" }, limits: [{ by: "user", windows: "9/h" }] },
@@ -235,7 +235,7 @@ describe("matching", () => {
     );
   });
 
-  it("replaces policies that another one stands for, where it applies", () => {
+  it("replaces policies that another one stands for, if that applies", () => {
     const { limiter } = open({
       policies: [
         { id: "standard", limits: [{ by: "user", windows: "1/h" }] },
@@ -269,7 +269,7 @@ describe("matching", () => {
     expect(limiter.checkSync(elsewhere).limit).toBeUndefined();
   });
 
-  it("takes a {param} from the request where the policy was asked for by name", () => {
+  it("takes a {param} from the request if the policy was asked for by name", () => {
     const { limiter } = open(
       orders({ match: { endpoint: "/shops/{shop}/**" }, limits: [{ by: ["shop"], windows: "1/h" }] }),
     );
@@ -301,7 +301,7 @@ describe("matching", () => {
     expect(limiter.checkSync(named).reason).toBe("within_limits");
   });
 
-  it("rolls out to a stable share: who is in at 10 % is in at 50 %", () => {
+  it("rolls out to a stable share: a subject that is in at 10 % is in at 50 %", () => {
     const reached = (percent: number): Set<number> => {
       const { limiter } = open(orders({ rollout: { percent, by: "user" } }));
       return new Set(
@@ -404,7 +404,7 @@ describe("lists and missing dimensions", () => {
     expect(denied.limiter.checkSync({})).toMatchObject({ allowed: false, reason: "missing_dimension", scope: "user" });
   });
 
-  it("refuses values that are no text, and addresses that are none, naming the field", () => {
+  it("refuses values that are not text, and invalid addresses, naming the field", () => {
     const { limiter } = open({ policies: [{ id: "p", limits: [{ by: ["ip"], windows: "1/h" }] }] });
     expect(() => limiter.checkSync({ dimensions: { ip: "banana" } })).toThrow(
       'dimensions.ip is not an IP address: "banana"',
@@ -447,7 +447,7 @@ describe("the size of an IPv6 network", () => {
 });
 
 describe("shadow mode", () => {
-  it("decides and reports, denies nothing, replaces nothing and does not keep the default away", () => {
+  it("decides and reports, denies nothing, replaces nothing and does not keep the default from applying", () => {
     const { limiter } = open({
       policies: [
         { id: "now", match: { endpoint: "/a" }, limits: [{ by: "user", windows: "3/h" }] },
@@ -470,7 +470,7 @@ describe("shadow mode", () => {
     expect(limiter.checkSync(user("u", { endpoint: "/b" })).policy).toBe("default");
   });
 
-  it("charges none of a policy's limits where one of them would refuse for a missing dimension", () => {
+  it("charges none of a policy's limits if one of them would refuse for a missing dimension", () => {
     const { limiter } = open({
       policies: [
         {
@@ -491,7 +491,7 @@ describe("shadow mode", () => {
     expect(limits?.filter((limit) => limit.shadow).map((limit) => limit.used)).toEqual([0, 0]);
   });
 
-  it("begins the blocks that it would, and only for what is allowed otherwise", () => {
+  it("begins its blocks, and only for what is allowed otherwise", () => {
     const { limiter } = open({
       policies: [
         { id: "now", limits: [{ by: "user", windows: "2/h" }] },
@@ -523,19 +523,19 @@ describe("tiers, custom limits and overrides", () => {
       { user: "soon", limits: [{ policy: "p", windows: "70/h", until: "2026-01-15T13:00:00Z" }] },
     ],
   };
-  const limitOf = (limiter: Limiter, name: string, more: Record<string, string> = {}): number | undefined =>
+  const findLimit = (limiter: Limiter, name: string, more: Record<string, string> = {}): number | undefined =>
     limiter.checkSync(user(name, more)).limit;
 
-  it("finds the subject's tier or own limit, the most particular dimension first", () => {
+  it("finds the subject's tier or override, the most specific dimension first", () => {
     const { limiter, clock } = open(tiered);
-    expect(limitOf(limiter, "poor")).toBe(10);
-    expect(limitOf(limiter, "rich")).toBe(100);
-    expect(limitOf(limiter, "poor", { tenant: "acme" })).toBe(100);
-    expect(limitOf(limiter, "odd", { tenant: "acme" })).toBe(7);
-    expect(limitOf(limiter, "poor", { tier: "premium" })).toBe(100);
-    expect(limitOf(limiter, "soon")).toBe(70);
+    expect(findLimit(limiter, "poor")).toBe(10);
+    expect(findLimit(limiter, "rich")).toBe(100);
+    expect(findLimit(limiter, "poor", { tenant: "acme" })).toBe(100);
+    expect(findLimit(limiter, "odd", { tenant: "acme" })).toBe(7);
+    expect(findLimit(limiter, "poor", { tier: "premium" })).toBe(100);
+    expect(findLimit(limiter, "soon")).toBe(70);
     clock.advance(3_600_000);
-    expect(limitOf(limiter, "soon")).toBe(10);
+    expect(findLimit(limiter, "soon")).toBe(10);
   });
 
   it("knows subjects in every spelling of theirs, and by a {param} of the path", () => {
@@ -574,9 +574,9 @@ describe("tiers, custom limits and overrides", () => {
       windows: [{ limit: 20, per: { kind: "ms", ms: 3_600_000 }, burst: 20 }],
       untilMs: start + 1,
     });
-    expect(limitOf(limiter, "u")).toBe(20);
+    expect(findLimit(limiter, "u")).toBe(20);
     subjects.delete("user", "u");
-    expect(limitOf(limiter, "u")).toBe(10);
+    expect(findLimit(limiter, "u")).toBe(10);
   });
 });
 
@@ -673,7 +673,7 @@ describe("a limit for tiers alone", () => {
     expect(check({ user: "u", tier: "gold" })).toMatchObject({ policy: "default", remaining: 998 });
   });
 
-  it("leaves others to the policies that match them, and to none where there is no default", () => {
+  it("leaves others to the policies that match them, and to none if there is no default", () => {
     const others = { id: "all", limits: [{ by: ["user"], windows: ["5/h"] }] };
     const check = decide({ policies: [{ id: "p", limits: [tiered] }, others] });
     expect(check({ user: "u" })).toMatchObject({ policy: "all", remaining: 4 });
@@ -683,7 +683,7 @@ describe("a limit for tiers alone", () => {
     expect(alone({ user: "u" }, { policies: ["p"] })).toMatchObject({ allowed: true, reason: "unlimited" });
   });
 
-  it("leaves others to the default policy with its lists, and with what it denies", () => {
+  it("leaves others to the default policy, including its lists and denials", () => {
     const perTenant = { by: ["tenant"], tiers: tiered.tiers };
     const byUser = { limits: [{ by: ["user"], windows: ["5/h"], missing: "deny" }], deny: { user: ["bad"] } };
     const check = decide({ policies: [{ id: "p", limits: [perTenant] }], default: byUser });
@@ -697,7 +697,7 @@ describe("a limit for tiers alone", () => {
     ["denies by name", { deny: { user: ["u"] } }],
     ["exempts", { allow: { user: ["u"] } }],
     ["lacks a dimension of", { limits: [{ by: ["org"], windows: ["1/h"], missing: "deny" }] }],
-  ])("leaves others to the default policy also beside a policy in shadow mode that %s them", (_, more) => {
+  ])("leaves others to the default policy even next to a policy in shadow mode that %s them", (_, more) => {
     const shadow = { id: "s", mode: "shadow", limits: [{ by: ["user"], windows: ["1/h"] }], ...more };
     const check = decide({ policies: [{ id: "p", limits: [tiered] }, shadow] });
     expect(check({ user: "u" })).toMatchObject({ allowed: true, policy: "default", remaining: 999 });

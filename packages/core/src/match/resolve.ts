@@ -11,21 +11,21 @@ import type { SubjectDirectory } from "./subject-directory.ts";
 import { isOnAny, isSurelyOnAny } from "./value-lists.ts";
 
 /**
- * What the policies make of a request: the limits to ask, and denials that need no counter. A class and no literal, because many
- * of them wait for counters elsewhere: see decision 0012.
+ * How the policies resolve a request: the limits to ask, and denials that need no counter. A class rather than a
+ * literal, because many of them wait for remote counters: see decision 0012.
  */
 export class Resolution {
   readonly limits: readonly ResolvedLimit[];
   /** Policies that deny by name or for a missing dimension, enforced and shadow. */
   readonly refusals: readonly Refusal[];
-  /** Policies that apply, and do not limit this request because their allow list names it. */
+  /** Policies that apply, but do not limit this request because their allow list names it. */
   readonly exempting: readonly CompiledPolicy[];
   /** The policies that apply, each with the readings of the path that lead to it. */
   readonly candidates: readonly Candidate[];
   /** Versions on trial that match as well, for other subjects than this one. */
   readonly aside: readonly CompiledPolicy[];
   readonly match: EndpointMatch;
-  /** What the request says, for limits that are asked only when others cannot be. */
+  /** The request's values, for limits that are asked only when others cannot be. */
   readonly asked: Asked;
 
   constructor(
@@ -46,7 +46,7 @@ export class Resolution {
   }
 }
 
-/** What a request is decided by even if it has no limits. */
+/** The policies that decide a request even if it has no limits. */
 export function appliedIn({ candidates }: Pick<Resolution, "candidates">): readonly CompiledPolicy[] {
   return candidates.map(({ policy }) => policy);
 }
@@ -57,7 +57,7 @@ export interface Refusal {
   readonly scope: string | undefined;
 }
 
-/** Whether a policy that is enforced denies without asking any counter. */
+/** Whether an enforced policy denies without asking any counter. */
 export function isRefused(refusals: readonly Refusal[]): boolean {
   for (const refusal of refusals) if (refusal.policy.enforced) return true;
   return false;
@@ -69,7 +69,7 @@ const noDimensions: Dimensions = {};
 const noRefusals: readonly Refusal[] = [];
 const noPolicies: readonly CompiledPolicy[] = [];
 
-/** Who waits for counters elsewhere gives a list by `untrackedList`. */
+/** A caller that waits for remote counters passes a list made by `untrackedList`. */
 export function resolve(
   snapshot: Snapshot,
   subjects: SubjectDirectory,
@@ -82,9 +82,9 @@ export function resolve(
   const match = snapshot.matchEndpoint(request.domain, rawDimension(dimensions, "endpoint"));
   const candidates = findCandidates(snapshot, request, match, dimensions, epochMs);
   let { list } = candidates;
-  // What is known of subjects is said of policies, and not of limits that happen to be called the same.
-  const anybodyKnown = request.limits === undefined && (subjects.size !== 0 || snapshot.subjects.size !== 0);
-  const known = anybodyKnown ? { running: subjects, written: snapshot.subjects } : undefined;
+  // Tiers and overrides apply to policies, not to given limits that happen to have the same name.
+  const isAnyKnown = request.limits === undefined && (subjects.size !== 0 || snapshot.subjects.size !== 0);
+  const known = isAnyKnown ? { running: subjects, written: snapshot.subjects } : undefined;
   const asked = new Asked(request.domain, dimensions, snapshot.ipv6PrefixBits, known, epochMs);
   let refusals: Refusal[] | undefined;
   let exempting: CompiledPolicy[] | undefined;
@@ -92,7 +92,7 @@ export function resolve(
   let applies = false;
   for (let i = 0; ; i++) {
     if (i === list.length) {
-      // Where every policy that matches is for tiers of other subjects, none applies, and the default does.
+      // If every policy that matches is for tiers of other subjects, none applies, and the default does.
       const last = withoutTier && !applies && isMatched(request) ? fallbackBehind(list, snapshot, match) : undefined;
       if (last === undefined) break;
       list = [...list, last];
@@ -123,7 +123,7 @@ export function resolve(
   return new Resolution(chargeOnce(limits), refusals ?? noRefusals, exempting ?? noPolicies, applied, match, asked);
 }
 
-/** The default policy, where it is not among those that apply already. */
+/** The default policy, unless it is among those that apply already. */
 function fallbackBehind(
   list: readonly Candidate[],
   { fallback }: Snapshot,
@@ -151,12 +151,12 @@ function findCandidates(
 }
 
 function findCost(policy: CompiledPolicy, request: CheckRequest, match: EndpointMatch): number {
-  // A preview of cost 0 asks whether anything at all would pass.
+  // A preview with cost 0 asks whether anything at all would pass.
   if (request.cost !== undefined) return request.cost || 1;
   if (policy.costs === undefined) return 1;
   const known = match.costs.get(policy);
   if (known !== undefined) return known;
-  // Where a path can be read in several ways the dearest counts.
+  // If a path has several readings, the most expensive one counts.
   let dearest = 1;
   for (const path of match.readings) {
     const matching = policy.costs.find(path);

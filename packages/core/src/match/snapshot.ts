@@ -5,12 +5,12 @@ import type { Candidates, CompiledPolicy } from "./compiled-policy.ts";
 import { EndpointTrie } from "./endpoint-trie.ts";
 import { MemorySubjectDirectory, type SubjectDirectory } from "./subject-directory.ts";
 
-/** Policies whose domain and endpoint match, to be narrowed by the rest of what they ask. */
+/** Policies whose domain and endpoint match, still to be narrowed by their other conditions. */
 export interface PolicyBucket {
   readonly policies: CompiledPolicy[];
-  /** Policies that ask for particular values of a dimension, found by the value. */
+  /** Policies that require particular values of a dimension, found by the value. */
   readonly byValue: Map<string, Map<string, CompiledPolicy[]>>;
-  /** Policies that ask only that a dimension is there. */
+  /** Policies that only require a dimension to be present. */
   readonly byPresence: Map<string, CompiledPolicy[]>;
 }
 
@@ -19,28 +19,28 @@ export interface FoundBucket {
   /** The readings that lead there, the normal form first if it is one of them. */
   readonly paths: readonly string[];
   /**
-   * False where only some ways to read the endpoint lead there. Servers differ in how they read an encoded slash or a dot
-   * segment, so the limits of every reading hold, and only those exemptions that all of them agree on.
+   * False if only some readings of the endpoint lead there. Servers read an encoded slash or a dot segment differently,
+   * so the limits of every reading hold, but only those exemptions that all of them agree on.
    */
   readonly certain: boolean;
 }
 
-/** What an endpoint leads to. */
+/** The match of an endpoint. */
 export interface EndpointMatch {
-  /** The endpoint in its normal form; undefined where the request has none. */
+  /** The endpoint in its normal form; undefined if the request has none. */
   readonly path: string | undefined;
-  /** Every way in which some server would read it, this one first; `/` where the request has none. */
+  /** Every way in which some server would read it, this one first; `/` if the request has none. */
   readonly readings: readonly string[];
   readonly found: readonly FoundBucket[];
   /** Whether the method alone still decides which of them apply. */
   readonly settled: boolean;
-  /** If so: the policies that apply, by method, as they are asked for. */
+  /** If so: the policies that apply, by method, filled as they are asked for. */
   readonly byMethod: Map<string, Candidates>;
-  /** Costs of this endpoint, by policy, as they are asked for. */
+  /** Costs of this endpoint, by policy, filled as they are asked for. */
   readonly costs: Map<CompiledPolicy, number>;
 }
 
-/** All policies at one generation, compiled: immutable, and asked by every check. */
+/** All policies at one generation, compiled: immutable, and read by every check. */
 export class Snapshot {
   readonly generation: number;
   readonly policySet: PolicySet;
@@ -52,7 +52,7 @@ export class Snapshot {
   readonly ipv6PrefixBits: number;
   readonly #byId = new Map<string, readonly CompiledPolicy[]>();
   readonly #domains = new Map<string, DomainIndex>();
-  /** The domain of nearly every request, found without looking it up. */
+  /** The domain of nearly every request, kept apart to save the lookup. */
   readonly #defaultDomain = new DomainIndex();
   /** Stands for every domain without policies. */
   readonly #emptyDomain = new DomainIndex();
@@ -86,7 +86,7 @@ export class Snapshot {
     domain.add(compiled);
   }
 
-  /** One, or both of its versions while two are in force. Empty: there is none. */
+  /** One policy, or both of its versions while two are in force. Empty if there is none. */
   findPolicy(id: string): readonly CompiledPolicy[] {
     return this.#byId.get(id) ?? (this.fallback?.policy.id === id ? [this.fallback] : []);
   }
@@ -97,14 +97,14 @@ export class Snapshot {
     if (this.fallback !== undefined) yield this.fallback;
   }
 
-  /** What an endpoint leads to; "" where the request has none. Without a domain: in `default`. */
+  /** The match of an endpoint; "" if the request has none. Without a domain: in `default`. */
   matchEndpoint(domain: string | undefined, endpoint: string): EndpointMatch {
     if (domain === undefined) return this.#defaultDomain.match(endpoint);
     return (this.#domains.get(domain) ?? this.#emptyDomain).match(endpoint);
   }
 }
 
-/** Longer endpoints are not remembered, nor those with many readings, so that no client fills the memory with them. */
+/** Longer endpoints are not remembered, nor those with many readings, so a client cannot fill the memory with them. */
 const maxRememberedLength = 256;
 const maxRememberedReadings = 8;
 const maxRemembered = 4096;

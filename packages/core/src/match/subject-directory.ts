@@ -1,18 +1,15 @@
 import type { SubjectEntry, SubjectLimit } from "../policy/policy.ts";
 import { canonicalValue } from "../subject/canonical-value.ts";
 
-/**
- * What is known of particular subjects: their tier, and limits of their own. Asked on every check, so it answers
- * at once.
- */
+/** What is known of particular subjects: their tiers and overrides. Read on every check, so it answers at once. */
 export interface SubjectDirectory {
-  /** How many dimensions anything is known by. 0 lets a check skip all questions. */
+  /** How many dimensions have known subjects. 0 lets a check skip all lookups. */
   readonly size: number;
-  /** By the value as it is counted: addresses, endpoints and methods in their one form. */
+  /** By the value as it is counted: addresses, endpoints and methods in their normal form. */
   find(dimension: string, value: string): SubjectEntry | undefined;
 }
 
-/** A directory in memory. Entries from a policy file and entries set while running live side by side; the latter win. */
+/** A directory in memory. Entries from a policy file and entries set while running coexist; the latter win. */
 export class MemorySubjectDirectory implements SubjectDirectory {
   readonly #byDimension = new Map<string, Map<string, SubjectEntry>>();
   readonly #ipv6PrefixBits: number | undefined;

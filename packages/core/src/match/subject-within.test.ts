@@ -10,7 +10,7 @@ import { conversationStartMs } from "../testing/index.ts";
 import { subjectWithin } from "./subject-within.ts";
 
 describe("the subject of the default policy", () => {
-  it("is the plain one where nothing but the default domain is named", () => {
+  it("is the plain one if nothing but the default domain is named", () => {
     expect(subjectWithin("user:u1", 1, undefined, { user: "u1" })).toBe("user:u1");
     expect(subjectWithin("user:u1", 1, "default", { user: "u1", endpoint: "/x" })).toBe("user:u1");
   });
@@ -105,7 +105,7 @@ describe.each(["in memory", "with leases"])("the default policy %s", (kind) => {
     await limiter.close();
   });
 
-  it("keeps domains apart where a policy file writes the default", async () => {
+  it("separates domains if a policy file writes the default", async () => {
     const written = { default: { limits: [{ by: ["tenant", "user"], windows: ["2/h"] }] } };
     const limiter = createLimiter({ policies: written, counters: counters(), clock });
     const dimensions = { tenant: "t", user: "u1" };

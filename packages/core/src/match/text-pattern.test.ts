@@ -26,7 +26,7 @@ describe("patterns with stars", () => {
     expect(compileTextPattern(pattern)(text)).toBe(fits);
   });
 
-  it("fit what trying everything finds to fit", () => {
+  it("fit exactly what trying everything finds", () => {
     const letters = (...from: string[]) =>
       fc.array(fc.constantFrom(...from), { maxLength: 8 }).map((all) => all.join(""));
     fc.assert(

@@ -1,9 +1,9 @@
-/** Tells whether a text fits. */
+/** Returns whether a text fits. */
 export type TextPattern = (text: string) => boolean;
 
 /**
- * A pattern in which each `*` stands for any text, also none. Pieces between stars are looked for one after another, each
- * as early as it can be: that is enough to know whether all of them fit, so that there is never a step back.
+ * A pattern in which each `*` stands for any text, even none. The pieces between stars are searched in order, each as
+ * early as possible. That is enough to know whether all of them fit, so the search never backtracks.
  */
 export function compileTextPattern(pattern: string): TextPattern {
   const pieces = pattern.split("*");

@@ -4,12 +4,12 @@ import type { Condition, ValueList } from "./compiled-policy.ts";
 
 type Dimensions = Readonly<Record<string, string>>;
 
-/** Whether the request has what a condition asks for. */
+/** Whether the request meets a condition. */
 export function holds({ dimension, list }: Condition, dimensions: Dimensions): boolean {
   return list === undefined ? rawDimension(dimensions, dimension) !== "" : isOn(list, dimensions);
 }
 
-/** Whether the request is on one of the lists. An endpoint is, if any reading of it is. */
+/** Whether the request is on one of the lists. An endpoint is if any reading of it is. */
 export function isOnAny(lists: readonly ValueList[], dimensions: Dimensions, readings: readonly string[]): boolean {
   return lists.some((list) => {
     if (list.kind === "texts" && list.dimension === "endpoint") return readings.some((path) => list.texts.has(path));
@@ -30,7 +30,7 @@ export function isSurelyOnAny(
   });
 }
 
-/** A slash at the end says nothing. */
+/** A trailing slash means nothing. */
 function withoutLastSlash(path: string): string {
   return path.length > 1 && path.endsWith("/") ? path.slice(0, -1) : path;
 }

@@ -3,22 +3,22 @@ import type { Limiter, SnapshotInfo } from "../limiter.ts";
 import { policyFile } from "./policy-file.ts";
 
 export interface FollowOptions {
-  /** How often to look. Absent: 1 s. */
+  /** How often to check for changes. Absent: 1 s. */
   readonly everyMs?: number | undefined;
-  /** Told when changed policies are in use. */
+  /** Called when changed policies are in use. */
   readonly onChange?: ((snapshot: SnapshotInfo) => void) | undefined;
-  /** Told why changed policies are not used: those from before stay. */
+  /** Called if changed policies cannot be used: the previous ones stay. */
   readonly onProblem?: ((error: unknown) => void) | undefined;
 }
 
 export interface PolicyFollower {
-  /** Stops looking. */
+  /** Stops following. */
   close(): void;
 }
 
 /**
- * Takes up a policy file when it has changed and is good; a bad one changes nothing. Looks by name, so a file
- * that is replaced, or a symbolic link that is turned, is seen too. Does not keep the process running.
+ * Applies a policy file when it has changed and is valid; an invalid one changes nothing. It is found by name, so a
+ * replaced file or a redirected symbolic link is noticed too. Does not keep the process running.
  */
 export function followPolicyFile(limiter: Limiter, path: string, options: FollowOptions = {}): PolicyFollower {
   const { everyMs = 1000, onChange, onProblem } = options;
@@ -26,14 +26,14 @@ export function followPolicyFile(limiter: Limiter, path: string, options: Follow
   let read: string | undefined;
   const look = (): void => {
     const found = readStamp(path);
-    // Read when it has been quiet for one look, so that nobody is limited by half a file.
+    // Read after one quiet interval, so that a half-written file is never applied.
     const quiet = found === seen;
     seen = found;
     if (!quiet || found === read) return;
     read = found;
     try {
       const policies = policyFile(path);
-      // Touched, or read already by who made the limiter.
+      // Touched, or read already by the code that created the limiter.
       if (JSON.stringify(policies) === JSON.stringify(limiter.snapshot.policySet)) return;
       limiter.usePolicies(policies);
     } catch (error) {

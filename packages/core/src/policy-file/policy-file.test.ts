@@ -39,7 +39,7 @@ describe("policies from files", () => {
 });
 
 describe("a policy file that is followed", () => {
-  it("is taken up when it changes, also by being replaced; a bad one changes nothing", async () => {
+  it("is applied when it changes, also by being replaced; a bad one changes nothing", async () => {
     const file = join(folder, "limits.yaml");
     writeFileSync(file, policy(1));
     const limiter = createLimiter({ policies: policyFile(file) });

@@ -4,14 +4,14 @@ import type { PolicySet } from "../policy/policy.ts";
 import { parsePolicyFiles } from "../policy-text/parse-policy-text.ts";
 
 /**
- * Policies from one or several files, in YAML or JSON: `createLimiter({ policies: policyFile("limits.yaml") })`. Reads at once;
- * throws `invalid_policies` with every problem, each with its line, and where a file cannot be read.
+ * Policies from one or several files, in YAML or JSON: `createLimiter({ policies: policyFile("limits.yaml") })`. Reads
+ * synchronously; throws `invalid_policies` with every problem and its line, also if a file cannot be read.
  */
 export function policyFile(...paths: readonly [string, ...string[]]): PolicySet {
-  return parsePolicyFiles(paths.map((file) => ({ file, text: readText(file) }))).policySet;
+  return parsePolicyFiles(paths.map((file) => ({ file, text: readPolicyText(file) }))).policySet;
 }
 
-function readText(file: string): string {
+function readPolicyText(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (error) {

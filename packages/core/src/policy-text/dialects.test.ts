@@ -3,7 +3,7 @@ import { renderProblem, type SluiceError } from "../errors.ts";
 import { defaultPolicy } from "../policy/parse-policies.ts";
 import { parsePolicyText } from "./parse-policy-text.ts";
 
-function problemsOf(text: string): string[] {
+function findProblems(text: string): string[] {
   try {
     parsePolicyText(text, { file: "f" });
     return [];
@@ -49,7 +49,7 @@ describe("the domain/prefix JSON format", () => {
     ]);
   });
 
-  it("has its problems told with their places", () => {
+  it("reports its problems with their places", () => {
     const text = `{ "domains": [
   { "domain": "d", "prefix": "p", "rate": { "capacity": 0, "leak_rate_per_second": -1 } },
   { "domain": "d", "prefx": "p", "rate": { "capcity": 1, "leak_rate_per_second": 1 } },
@@ -59,7 +59,7 @@ describe("the domain/prefix JSON format", () => {
   { "domain": "d", "prefix": "s", "rate": { "capacity": 1, "leak_rate_per_second": 1 } },
   { "domain": "d", "prefix": "not good", "rate": { "capacity": 1, "leak_rate_per_second": 2e9 } }
 ], "domain": 1 }`;
-    expect(problemsOf(text)).toEqual([
+    expect(findProblems(text)).toEqual([
       "f:2:57 domains[0].rate.capacity: must be more than 0, but is 0",
       "f:2:84 domains[0].rate.leak_rate_per_second: must be more than 0, but is -1",
       "f:3:20 domains[1].prefx: is not a known key; did you mean prefix?",
@@ -80,7 +80,7 @@ describe("the domain/prefix JSON format", () => {
     { "flow_rate_per_second": 10, "burst_capacity": 100 }, { "flow_rate_per_second": 20, "burst_capacity": 100 }] }
 ] }`;
     expect(parsePolicyText(text, { file: "f" }).warnings.map(renderProblem)).toEqual([
-      "f:2:3 domains[0]: on_failure is not chosen, so policy d/p allows everything when its counters cannot be asked; write open, closed or local",
+      "f:2:3 domains[0]: on_failure is not chosen, so policy d/p allows everything when its counters are unavailable; write open, closed or local",
       "f:2:3 domains[0]: 20/s burst 100 never limits anything: 10/s burst 100 is always there first",
     ]);
   });
@@ -174,7 +174,7 @@ runtime:
     });
   });
 
-  it("fails closed where it says so, and is asked to say", () => {
+  it("fails closed if it says so, and is asked to say", () => {
     const entry = "rate_limits: [{ scope: user, capacity: 5, refill_rate: 1 }]\n";
     const closed = parsePolicyText(`${entry}runtime: { fail_open: false }`);
     expect(closed.policySet.policies[0]).toMatchObject({ onFailure: "closed", onFailureChosen: true });
@@ -184,7 +184,7 @@ runtime:
     expect(silent.warnings.map(({ path }) => path)).toEqual([["rate_limits", 0]]);
   });
 
-  it("has its problems told with their places", () => {
+  it("reports its problems with their places", () => {
     const bad = `rate_limits:
   - { scope: user, capacity: 1, refill_rate: 1001 }
   - { scope: user, name: a, capacity: 0, refill_rate: -1 }
@@ -196,7 +196,7 @@ runtime:
   fail_opn: true
   redis: { port: 0 }
 `;
-    expect(problemsOf(bad)).toEqual([
+    expect(findProblems(bad)).toEqual([
       "f:2:46 rate_limits[0].refill_rate: must be at most 1000 × the capacity, 1000, but is 1001",
       "f:3:39 rate_limits[1].capacity: must be a whole number of at least 1, but is 0",
       "f:3:55 rate_limits[1].refill_rate: must be a number of at least 0, but is -1",
@@ -215,7 +215,7 @@ describe("the formats of others", () => {
     ["domains", "domains: [{ domain: d, prefix: p, rate: { capacity: 5, leak_rate_per_second: 1 } }]"],
     ["rate_limits", "rate_limits: [{ scope: user, capacity: 5, refill_rate: 1 }]"],
     ["envoy", "domain: d\ndescriptors: [{ key: k, rate_limit: { unit: second, requests_per_unit: 5 } }]"],
-  ])("say nothing of leases, and have what policies have that do not either: %s", (dialect, text) => {
+  ])("do not mention leases, and get the defaults of policies that do not either: %s", (dialect, text) => {
     const read = parsePolicyText(text);
     expect(read.dialect).toBe(dialect);
     expect(read.policySet.policies).toMatchObject([{ counters: "auto", maxOvershoot: 0.01 }]);

@@ -6,7 +6,7 @@ import { parsePolicyText } from "./parse-policy-text.ts";
 interface Example {
   readonly text: string;
   readonly line: number;
-  /** What the page says linting warns of; undefined where it says nothing, and there is nothing to warn of. */
+  /** The lint warnings that the page mentions; undefined if there are none. */
   readonly warnings: string | undefined;
 }
 
@@ -33,9 +33,9 @@ describe("the examples in docs/policies.md", () => {
   });
 
   for (const { text, line, warnings } of examples) {
-    it(`parse, with the warnings that the page tells of: the one in line ${line}`, () => {
+    it(`parse, with the warnings that the page mentions: the one in line ${line}`, () => {
       const parsed = parsePolicyText(text, { file: "policies.yaml" });
-      // The domains format has no way to choose what it would be warned for.
+      // The domains format has no way to choose what the warning is about.
       if (parsed.dialect === "domains") return;
       expect(parsed.warnings.map(renderProblem).join("\n")).toBe((warnings ?? "").trimEnd());
     });
@@ -54,12 +54,15 @@ describe("the files in docs/envoy.md", () => {
   });
 });
 
-describe("YAML on the server's pages", () => {
-  it.each(["packages/server/README.md", "packages/server/AGENTS.md"])("loads without a warning: %s", (name) => {
-    const [example, ...others] = findExamples(readPage(name));
-    expect(others).toEqual([]);
-    expect(parsePolicyText(example!.text).warnings).toEqual([]);
-  });
+describe("YAML on the pages of the server and the command line", () => {
+  it.each(["server/README.md", "server/AGENTS.md", "cli/README.md", "cli/AGENTS.md"].map((page) => `packages/${page}`))(
+    "loads without a warning: %s",
+    (name) => {
+      const [example, ...others] = findExamples(readPage(name));
+      expect(others).toEqual([]);
+      expect(parsePolicyText(example!.text).warnings).toEqual([]);
+    },
+  );
 });
 
 describe("YAML in README.md", () => {

@@ -5,7 +5,7 @@ import type { Policy } from "../policy/policy.ts";
 import { envoyPolicyId } from "./envoy-policy-id.ts";
 import { parsePolicyFiles, parsePolicyText } from "./parse-policy-text.ts";
 
-function problemsOf(...texts: string[]): string[] {
+function findProblems(...texts: string[]): string[] {
   try {
     parsePolicyFiles(texts.map((text, i) => ({ text, file: `f${i + 1}` })));
     return [];
@@ -14,11 +14,11 @@ function problemsOf(...texts: string[]): string[] {
   }
 }
 
-function treeOf(text: string): readonly DescriptorNode[] {
+function parseTree(text: string): readonly DescriptorNode[] {
   return parsePolicyText(text).policySet.descriptors![0]!.descriptors;
 }
 
-function policiesOf(text: string): readonly Policy[] {
+function readPolicies(text: string): readonly Policy[] {
   return parsePolicyText(text).policySet.policies;
 }
 
@@ -28,7 +28,7 @@ describe("Envoy's format", () => {
   const text = `
 domain: shop
 descriptors:
-  # Everybody together.
+  # All callers together.
   - key: generic_key
     value: checkout
     rate_limit:
@@ -91,7 +91,7 @@ descriptors:
   });
 
   it("makes a tree of descriptors and of limits, which are policies", () => {
-    const [checkout, address, watched, partner, files, nothing] = treeOf(text);
+    const [checkout, address, watched, partner, files, nothing] = parseTree(text);
     expect(checkout).toMatchObject({
       key: "generic_key",
       value: "checkout",
@@ -108,7 +108,7 @@ descriptors:
   it("takes values for texts as they are written", () => {
     const values = ["404", "true", "1.10", "0x1F", "2026-01-01", "yes", '"quoted"'];
     const lines = values.map((value) => `  - { key: k, value: ${value} }`).join("\n");
-    expect(treeOf(`domain: d\ndescriptors:\n${lines}`).map(({ value }) => value)).toEqual([
+    expect(parseTree(`domain: d\ndescriptors:\n${lines}`).map(({ value }) => value)).toEqual([
       "404",
       "true",
       "1.10",
@@ -122,8 +122,8 @@ descriptors:
     ]);
   });
 
-  it("knows the words for yes and no that its own server knows", () => {
-    const tree = treeOf(`domain: d
+  it("knows the same words for yes and no as its own server", () => {
+    const tree = parseTree(`domain: d
 descriptors:
   - { key: a, shadow_mode: yes, rate_limit: { unit: day, requests_per_unit: 1 } }
   - { key: b, shadow_mode: off, rate_limit: { unlimited: on } }`);
@@ -131,7 +131,7 @@ descriptors:
   });
 
   it("may use anchors, aliases and merge keys, by which values stay as they are written", () => {
-    const tree = treeOf(`domain: d
+    const tree = parseTree(`domain: d
 descriptors:
   - &base
     key: code
@@ -146,7 +146,7 @@ descriptors:
     ]);
     const text =
       "domain: d\ndescriptors: [{ key: a, rate_limit: &x { unit: days } }, { key: b, rate_limit: { <<: *x } }]";
-    expect(problemsOf(text).filter((problem) => problem.includes("unit: must"))).toEqual([
+    expect(findProblems(text).filter((problem) => problem.includes("unit: must"))).toEqual([
       expect.stringMatching(/^f1:2:48 descriptors\[0\].rate_limit.unit/),
       expect.stringMatching(/^f1:2:48 descriptors\[1\].rate_limit.unit/),
     ]);
@@ -154,7 +154,7 @@ descriptors:
 
   it("loads as JSON too", () => {
     const json = { domain: "d", descriptors: [{ key: "k", rate_limit: { unit: "day", requests_per_unit: 1 } }] };
-    expect(policiesOf(JSON.stringify(json)).map(({ id }) => id)).toEqual(["envoy:d/k"]);
+    expect(readPolicies(JSON.stringify(json)).map(({ id }) => id)).toEqual(["envoy:d/k"]);
   });
 
   it("does not warn of fixed windows, nor of on_failure, which it has no words for", () => {
@@ -167,7 +167,7 @@ descriptors:
 
 describe("what Sluice adds to Envoy's format", () => {
   it("is windows of any length, and every algorithm", () => {
-    const policies = policiesOf(`domain: d
+    const policies = readPolicies(`domain: d
 descriptors:
   - key: a
     rate_limit: { per: 15m, requests_per_unit: 5 }
@@ -195,13 +195,13 @@ descriptors:
       ["envoy:d/k/:1s", "fixed_window"],
       ["envoy:d/k/:15m", "sliding_window"],
     ]);
-    expect(treeOf(text)[1]!.limits).toMatchObject([
+    expect(parseTree(text)[1]!.limits).toMatchObject([
       { policy: "envoy:d/k/:1s", name: "burst" },
       { policy: "envoy:d/k/:15m", replaces: ["old"] },
     ]);
   });
 
-  it("holds for all that is inside, up to where something else is written", () => {
+  it("holds for everything inside, until something else is written", () => {
     const text = `domain: d
 algorithm: sliding_window
 on_failure: closed
@@ -214,19 +214,19 @@ descriptors:
     descriptors:
       - { key: c, rate_limit: { unit: day, requests_per_unit: 1, algorithm: gcra } }
       - { key: e, charge_denied: false, rate_limit: { unit: day, requests_per_unit: 1, on_failure: open } }`;
-    const chosen = policiesOf(text).map(({ limits, onFailure }) => [limits[0]!.algorithm, onFailure]);
+    const chosen = readPolicies(text).map(({ limits, onFailure }) => [limits[0]!.algorithm, onFailure]);
     expect(chosen).toEqual([
       ["sliding_window", "closed"],
       ["gcra", "local"],
       ["sliding_window", "open"],
     ]);
-    const [a, b] = treeOf(text);
+    const [a, b] = parseTree(text);
     expect([a, ...b!.children].map((node) => node!.limits[0]!.chargeDenied)).toEqual([false, true, false]);
   });
 });
 
 describe("problems in Envoy's format", () => {
-  it("are told all at once, each with its place, and with what was probably meant", () => {
+  it("are all reported at once, each with its place, and with what was probably meant", () => {
     const text = `domain: ""
 descriptors:
   - kye: a
@@ -252,7 +252,7 @@ descriptors:
   - key:
     value: [1]
 `;
-    expect(problemsOf(text)).toEqual([
+    expect(findProblems(text)).toEqual([
       "f1:1:9 domain: must have 1 to 255 characters, but has 0",
       "f1:3:5 descriptors[0].kye: is not a known key; did you mean key?",
       'f1:5:25 descriptors[1].rate_limit.unit: must be one of second, minute, hour, day, week, month, year, but is "minut"; did you mean minute?',
@@ -262,15 +262,15 @@ descriptors:
       "f1:7:30 descriptors[2].rate_limit.requests_per_uint: is not a known key; did you mean requests_per_unit?",
       "f1:9:25 descriptors[3].rate_limit.unit: goes with a limit, and this is unlimited; leave out one of the two",
       "f1:11:5 descriptors[4].shadow: is not a known key; known here: key, value, rate_limit, rate_limits, descriptors, shadow_mode, quota_mode, detailed_metric, value_to_metric, share_threshold, metadata, algorithm, on_failure, charge_denied",
-      "f1:12:19 descriptors[4].rate_limit.shadow_mode: does not belong here; write it beside the limit, in its descriptor",
+      "f1:12:19 descriptors[4].rate_limit.shadow_mode: does not belong here; write it next to the limit, in its descriptor",
       "f1:12:77 descriptors[4].rate_limit.replaces[0].name: is the limit itself; name the ones it replaces",
       "f1:12:84 descriptors[4].rate_limit.replaces[1].nme: is not a known key; did you mean name?",
       "f1:14:17 descriptors[5].rate_limit.unit: is missing; write unit: minute, or per: 15m for any other length",
       "f1:14:17 descriptors[5].rate_limit.requests_per_unit: is missing; write how many requests a unit has",
-      "f1:18:7 descriptors[6].rate_limits: stands beside rate_limit; write one of the two",
+      "f1:18:7 descriptors[6].rate_limits: cannot be combined with rate_limit; write one of the two",
       "f1:19:9 descriptors[6].rate_limits[1]: lasts as long as descriptors[6].rate_limits[0]; keep the stricter one",
-      "f1:20:22 descriptors[6].rate_limits[2].unlimited: is no limit beside others; leave it out, or write rate_limit",
-      "f1:21:28 descriptors[6].rate_limits[3].per: stands beside unit; write one of the two",
+      "f1:20:22 descriptors[6].rate_limits[2].unlimited: is not a limit; leave it out, or write rate_limit",
+      "f1:21:28 descriptors[6].rate_limits[3].per: cannot be combined with unit; write one of the two",
       "f1:22:55 descriptors[6].rate_limits[4].burst: does not belong to fixed_window: only gcra, token_bucket, leaky_bucket have a burst; leave it out or change the algorithm",
       "f1:23:9 descriptors[7].key: must be a text, but is empty",
       "f1:24:12 descriptors[7].value: must be a text, but is a list",
@@ -295,49 +295,49 @@ descriptors:
       "f1:2:37 descriptors[1]: is k v, as is descriptors[0]; write it once",
     ],
   ])("%s", (text, problem) => {
-    expect(problemsOf(text)).toEqual([problem]);
+    expect(findProblems(text)).toEqual([problem]);
   });
 
-  it("name both files where a domain is in two of them", () => {
+  it("name both files if a domain is in two of them", () => {
     const text = "domain: d\ndescriptors: [{ key: k, rate_limit: { unit: day, requests_per_unit: 1 } }]";
-    expect(problemsOf(text, text)).toEqual([
+    expect(findProblems(text, text)).toEqual([
       "f2:1:9 domain: is d, as in f1; write all descriptors of a domain in one file",
     ]);
-    expect(problemsOf(text, text.replace("domain: d", "domain: e"))).toEqual([]);
+    expect(findProblems(text, text.replace("domain: d", "domain: e"))).toEqual([]);
   });
 
-  it("are few where a file is nested too deeply", () => {
+  it("are few if a file is nested too deeply", () => {
     let text = "{ key: k }";
     for (let depth = 0; depth < 40; depth++) text = `{ key: k, descriptors: [${text}] }`;
-    const problems = problemsOf(`domain: d\ndescriptors: [${text}]`);
+    const problems = findProblems(`domain: d\ndescriptors: [${text}]`);
     expect(problems).toHaveLength(1);
     expect(problems[0]).toContain("are more than 16 levels deep");
   });
 
-  it("are few and quickly told where descriptors are inside of themselves", () => {
+  it("are few and quickly found if descriptors contain themselves", () => {
     const descriptors = ["a", "b", "c", "e", "f"].map((key) => `{ key: ${key}, descriptors: *x }`);
-    const problems = problemsOf(`domain: d\ndescriptors: &x [${descriptors.join(", ")}]`);
+    const problems = findProblems(`domain: d\ndescriptors: &x [${descriptors.join(", ")}]`);
     expect(problems).toEqual(["f1:2:41 (root): uses the anchor x inside of itself"]);
   });
 
-  it("are warned of where limits replace each other in a ring, which switches all of them off", () => {
+  it("include a warning if limits replace each other in a ring, which switches all of them off", () => {
     const limit = (key: string, ...replaces: string[]): string =>
       `  - { key: ${key}, rate_limit: { unit: day, requests_per_unit: 1, name: ${key}, replaces: [${replaces
         .map((name) => `{ name: ${name} }`)
         .join(", ")}] } }`;
-    const warningsOf = (...limits: string[]): string[] =>
+    const findWarnings = (...limits: string[]): string[] =>
       parsePolicyText(`domain: d\ndescriptors:\n${limits.join("\n")}`).warnings.map(renderProblem);
-    expect(warningsOf(limit("a", "b"), limit("b", "c"), limit("c", "a"))).toEqual([
+    expect(findWarnings(limit("a", "b"), limit("b", "c"), limit("c", "a"))).toEqual([
       expect.stringMatching(
         /^\(text\):5:\d+ descriptors\[2\].rate_limit.replaces\[0\].name: closes a ring: a replaces b replaces c replaces a; a request with all of them is not limited by any$/,
       ),
     ]);
-    expect(warningsOf(limit("a", "b", "c"), limit("b", "c"), limit("c"))).toEqual([]);
+    expect(findWarnings(limit("a", "b", "c"), limit("b", "c"), limit("c"))).toEqual([]);
     const many = Array.from({ length: 3_000 }, (_, i) => limit(`k${i}`, `k${(i + 1) % 3_000}`));
-    expect(warningsOf(...many)).toHaveLength(1);
+    expect(findWarnings(...many)).toHaveLength(1);
   });
 
-  it("are warned of where something is legal and changes nothing", () => {
+  it("include a warning if something is legal and changes nothing", () => {
     const { warnings } = parsePolicyText(`domain: d
 descriptors:
   - { key: a, share_threshold: true, rate_limit: { unit: day, requests_per_unit: 1, name: daily } }

@@ -1,6 +1,7 @@
 /**
  * The format of Envoy's rate limit service: a `domain` and its tree of `descriptors`, each with a `key`, perhaps a
- * `value` and a `rate_limit`. Every limit becomes a policy that is asked by name, and the tree says by which descriptors.
+ * `value` and a `rate_limit`. Every limit becomes a policy that is asked for by name, and the tree says by which
+ * descriptors.
  */
 import { type Problem, renderPath } from "../errors.ts";
 import { defaultPolicy } from "../policy/default-policy.ts";
@@ -26,7 +27,7 @@ import {
 import { envoyPolicyId } from "./envoy-policy-id.ts";
 import { findRings } from "./find-rings.ts";
 
-/** A plain value as it is written, where a path leads to one. */
+/** The source text of a plain value, if a path leads to one. */
 export type SourceAt = (path: Path) => string | undefined;
 
 /** More levels than any honest tree has. */
@@ -98,7 +99,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A key without a value says as little as none: `rate_limit:`, `descriptors:`, `value: ""`. */
+/** A key without a value counts as absent: `rate_limit:`, `descriptors:`, `value: ""`. */
 function withoutEmpty(value: unknown, kept: readonly string[] = ["key"]): unknown {
   if (!isObject(value)) return value;
   const isEmpty = ([key, one]: [string, unknown]): boolean =>
@@ -108,7 +109,7 @@ function withoutEmpty(value: unknown, kept: readonly string[] = ["key"]): unknow
     : value;
 }
 
-/** Keys and values are texts, however they look: `value: 404` is the text as it is written. */
+/** Keys and values are texts, whatever they look like: `value: 404` is the text as written. */
 function plainText(shape: Shape<string>, sourceAt: SourceAt): Shape<string> {
   return {
     ...shape,
@@ -124,7 +125,7 @@ export function readDescriptors(document: unknown, sourceAt: SourceAt): ReadPoli
   const written = createDomainShape(sourceAt).read(document, reading);
   const nothing = { fallback: "absent", subjects: [], problems: reading.problems } as const;
   if (written === invalid) return { policies: [], ids: [], ...nothing };
-  // Without a domain the rest is read all the same, for its problems.
+  // Without a domain the rest is still read, for its problems.
   const { domain = "" } = written;
   const tree = new TreeReader(domain, reading);
   const descriptors = tree.readLevel(written.descriptors ?? [], [], pickDefaults(written));
@@ -140,7 +141,7 @@ export function readDescriptors(document: unknown, sourceAt: SourceAt): ReadPoli
   };
 }
 
-/** Makes nodes and policies of what was written, with all that is around it known. */
+/** Turns what was written into nodes and policies, once everything around it is known. */
 class TreeReader {
   readonly policies: Sited<Policy>[] = [];
   readonly warnings: Problem[] = [];
@@ -150,7 +151,7 @@ class TreeReader {
   readonly #names = new Set<string>();
   readonly #replaces: Sited<string>[] = [];
   /** The same by the names of the limits that replace. */
-  readonly #replacesOf = new Map<string, Sited<string>[]>();
+  readonly #replacesByName = new Map<string, Sited<string>[]>();
 
   constructor(domain: string, reading: Reading) {
     this.#domain = domain;
@@ -184,7 +185,7 @@ class TreeReader {
   ): DescriptorNode {
     const { key, value, rate_limit: only, rate_limits: several } = written;
     if (only !== undefined && several !== undefined)
-      this.#reading.problem("stands beside rate_limit; write one of the two", ...path, "rate_limits");
+      this.#reading.problem("cannot be combined with rate_limit; write one of the two", ...path, "rate_limits");
     if (written.share_threshold === true && !value?.includes("*"))
       this.#warn(
         [...path, "share_threshold"],
@@ -244,7 +245,7 @@ class TreeReader {
       onFailure: settings.on_failure ?? "open",
       onFailureChosen: settings.on_failure !== undefined,
     };
-    // That a descriptor or a limit is there twice has been told.
+    // A duplicate descriptor or limit has been reported.
     if (!this.#ids.has(id)) this.policies.push({ value: policy, path });
     this.#ids.add(id);
     return {
@@ -261,19 +262,20 @@ class TreeReader {
     for (const key of ["unit", "per", "burst"] as const)
       if (written[key] !== undefined)
         this.#reading.problem("goes with a limit, and this is unlimited; leave out one of the two", ...path, key);
-    if (oneOfSeveral)
-      this.#reading.problem("is no limit beside others; leave it out, or write rate_limit", ...path, "unlimited");
+    if (oneOfSeveral) this.#reading.problem("is not a limit; leave it out, or write rate_limit", ...path, "unlimited");
     return undefined;
   }
 
-  /** Epoch-aligned windows where no other algorithm is written, which is what files of this format have always meant. */
+  /**
+   * Epoch-aligned windows unless another algorithm is written, which is what files of this format have always meant.
+   */
   #readWindow(written: WrittenEnvoyLimit, path: Path, { algorithm = "fixed_window" }: EnvoyDefaults): Window | Invalid {
     const { unit, per, requests_per_unit: limit, burst } = written;
     const length = per ?? unit;
-    // What is missing has been told where the limit was read.
+    // A missing field was reported when the limit was read.
     if (length === undefined || limit === undefined) return invalid;
     if (unit !== undefined && per !== undefined)
-      return this.#reading.problem("stands beside unit; write one of the two", ...path, "per");
+      return this.#reading.problem("cannot be combined with unit; write one of the two", ...path, "per");
     const reading = new Reading(path);
     // Plain counts have no rate that would be too fast for them.
     const plain = algorithm === "fixed_window" && burst === undefined && length.kind === "ms";
@@ -289,14 +291,14 @@ class TreeReader {
   #noteReplaces(name: string | undefined, replaced: Sited<string>): void {
     this.#replaces.push(replaced);
     if (name === undefined) return;
-    const others = this.#replacesOf.get(name);
-    if (others === undefined) this.#replacesOf.set(name, [replaced]);
+    const others = this.#replacesByName.get(name);
+    if (others === undefined) this.#replacesByName.set(name, [replaced]);
     else others.push(replaced);
   }
 
-  /** Names that no limit has replace nothing, and limits in a ring all of themselves. */
+  /** Reports names that no limit has, and limits that replace each other in a ring. */
   checkReplaces(): void {
-    for (const { names, closing } of findRings(this.#replacesOf)) {
+    for (const { names, closing } of findRings(this.#replacesByName)) {
       const shown = names.length > 5 ? [...names.slice(0, 5), "…"] : names;
       const ring = [...shown, names[0]].join(" replaces ");
       this.#warn(closing.path, `closes a ring: ${ring}; a request with all of them is not limited by any`);
@@ -324,7 +326,7 @@ function pickDefaults({ algorithm, on_failure, charge_denied }: EnvoyDefaults): 
   };
 }
 
-/** `15m`, `day in Europe/Berlin`, `once`: what tells limits of one descriptor apart. */
+/** `15m`, `day in Europe/Berlin`, `once`: distinguishes the limits of one descriptor. */
 function renderLength({ per }: Window): string {
   if (per.kind === "ms") return renderDuration(per.ms);
   return per.kind === "never" ? "once" : `${per.unit}.${per.timeZone}`;

@@ -7,7 +7,7 @@ import { describeValue, invalid } from "../shape/reading.ts";
 import { choice, integer, number, type Shape, text } from "../shape/shape.ts";
 import { hasMisspelt } from "../shape/suggest.ts";
 
-/** What may stand in a limit, beside it, around it or at the top of the file; the nearest counts. */
+/** Settings that may stand in a limit, next to it, around it or at the top of the file; the nearest counts. */
 export interface EnvoyDefaults {
   readonly algorithm?: Algorithm;
   readonly on_failure?: FailMode;
@@ -50,7 +50,7 @@ const unit: Shape<Per> = {
   },
 };
 
-/** Also the words that YAML 1.1, by which the files of Envoy's own server are read, has for it. */
+/** Includes the words of YAML 1.1, which Envoy's own server reads its files by. */
 export const envoyBoolean: Shape<boolean> = {
   name: "true or false",
   schema: { type: "boolean" },
@@ -62,7 +62,7 @@ export const envoyBoolean: Shape<boolean> = {
   },
 };
 
-/** Taken, and not looked into. */
+/** Accepts anything without reading it. */
 export const whatever: Shape<true> = { name: "anything", schema: {}, read: () => true };
 
 export const envoyDefaults: { readonly [K in keyof EnvoyDefaults]-?: Shape<NonNullable<EnvoyDefaults[K]>> } = {
@@ -85,19 +85,19 @@ const limitFields = {
   ...envoyDefaults,
 };
 
-/** Keys that are legal in this format, and not in a limit. */
+/** Keys that are legal in this format, but not in a limit. */
 const elsewhere: Readonly<Record<string, string>> = {
-  shadow_mode: "beside the limit, in its descriptor",
-  quota_mode: "beside the limit, in its descriptor",
-  detailed_metric: "beside the limit, in its descriptor",
-  value_to_metric: "beside the limit, in its descriptor",
-  share_threshold: "beside the limit, in its descriptor",
-  descriptors: "beside the limit, in its descriptor",
+  shadow_mode: "next to the limit, in its descriptor",
+  quota_mode: "next to the limit, in its descriptor",
+  detailed_metric: "next to the limit, in its descriptor",
+  value_to_metric: "next to the limit, in its descriptor",
+  share_threshold: "next to the limit, in its descriptor",
+  descriptors: "next to the limit, in its descriptor",
 };
 
 const fields = objectOf({}, limitFields);
 
-/** One limit, each key by itself; what they mean together is looked at when what is around them is known. */
+/** One limit, key by key; how they combine is checked once their surroundings are known. */
 export const envoyLimitShape: Shape<WrittenEnvoyLimit> = {
   name: "a limit, such as { unit: minute, requests_per_unit: 10 }",
   schema: fields.schema,
@@ -106,7 +106,7 @@ export const envoyLimitShape: Shape<WrittenEnvoyLimit> = {
     const here: Record<string, unknown> = Object.create(null);
     for (const [key, one] of Object.entries(value)) {
       if (Object.hasOwn(elsewhere, key)) reading.keyProblem(key, `does not belong here; write it ${elsewhere[key]}`);
-      // A key without a value says as little as none.
+      // A key without a value counts as absent.
       else if (one !== null) here[key] = one;
     }
     const written = fields.read(here, reading);

@@ -5,9 +5,10 @@ type Step = Pick<DescriptorEntry, "key"> & { readonly value?: string };
 const maxLength = 128;
 
 /**
- * The id of the policy of a descriptor's limit: `envoy:messaging/message_type:marketing/to_number`. It comes from what
- * the descriptor is, not from where it stands, so that it stays the same through edits. `length` tells several limits of one
- * descriptor apart: `envoy:messaging/to_number/:15m`. What an id may not hold is written as `@` and its code.
+ * The id of the policy of a descriptor's limit: `envoy:messaging/message_type:marketing/to_number`. It is derived from
+ * what the descriptor is, not from where it stands, so that it survives edits. `length` distinguishes several limits of
+ * one descriptor: `envoy:messaging/to_number/:15m`. Characters that an id may not contain are written as `@` and their
+ * code.
  */
 export function envoyPolicyId(domain: string, steps: readonly Step[], length?: string): string {
   const parts = steps.map(({ key, value }) => (value === undefined ? safe(key) : `${safe(key)}:${safe(value)}`));

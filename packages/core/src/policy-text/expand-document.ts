@@ -1,6 +1,6 @@
 import { type Alias, type Document, isAlias, isMap, isPair, isScalar, isSeq, type Node, type YAMLMap } from "yaml";
 
-/** Most values that aliases and merge keys of one text may add to those that are written in it. */
+/** The most values that aliases and merge keys may add to those written in a text. */
 const maxAddedValues = 100_000;
 
 /** A document as plain data, or the first thing that keeps it from being read. */
@@ -8,7 +8,7 @@ export type ExpandedDocument =
   | {
       readonly kind: "expanded";
       readonly contents: unknown;
-      /** What each alias stands for. */
+      /** The target of each alias. */
       readonly targets: ReadonlyMap<Alias, Node>;
       /** Keys that occur twice in one object: all but the first of each. */
       readonly doubles: readonly { readonly key: string; readonly offset: number }[];
@@ -16,9 +16,9 @@ export type ExpandedDocument =
   | { readonly kind: "refused"; readonly message: string; readonly offset: number };
 
 /**
- * Plain data from a YAML document, in one pass over what is written. An alias costs as many values as it stands for, so a text
- * that is short only because its aliases multiply is refused before it takes time or memory. Values behind an alias are shared,
- * not copied; the keys of a merged map are copied, one level deep.
+ * Plain data from a YAML document, in one pass over the text. An alias costs as many values as it stands for, so a text
+ * that is short only because its aliases multiply is refused before it takes time or memory. Values behind an alias are
+ * shared, not copied; the keys of a merged map are copied, one level deep.
  */
 export function expandDocument(document: Document): ExpandedDocument {
   const expansion = new Expansion();
@@ -51,7 +51,7 @@ class Expansion {
   readonly doubles: { readonly key: string; readonly offset: number }[] = [];
   /** The latest node under each anchor: an anchor may be set again further down. */
   readonly #anchored = new Map<string, Anchored>();
-  /** Values so far, those behind aliases counted each time. */
+  /** Values so far; those behind aliases count each time. */
   #values = 0;
   #added = 0;
 
@@ -96,7 +96,7 @@ class Expansion {
     return value === null ? "" : String(value);
   }
 
-  /** What a map has itself stays, and of several that are merged into it the first counts. */
+  /** A map's own keys stay, and the first of several merged maps wins. */
   #merge(map: Record<string, unknown>, merged: unknown, at: unknown): void {
     for (const source of Array.isArray(merged) ? merged : [merged]) {
       if (typeof source !== "object" || source === null || Object.getPrototypeOf(source) !== Object.prototype)
@@ -126,7 +126,7 @@ export function isMergeKey(key: unknown): boolean {
   return isScalar(key) && typeof key.value === "symbol";
 }
 
-/** Also under names such as `__proto__`, which an assignment would take for something else. */
+/** Also for names such as `__proto__`, which an assignment would treat specially. */
 function set(map: Record<string, unknown>, name: string, value: unknown): void {
   if (name === "__proto__")
     Object.defineProperty(map, name, { value, writable: true, enumerable: true, configurable: true });

@@ -1,6 +1,6 @@
 import type { Sited } from "../policy/read-policy-document.ts";
 
-/** Names that lead back to the first of them, and what closes the ring. */
+/** Names that lead back to the first of them, and the reference that closes the ring. */
 export interface Ring {
   readonly names: readonly string[];
   readonly closing: Sited<string>;
@@ -13,7 +13,7 @@ export function findRings(references: ReadonlyMap<string, readonly Sited<string>
   for (const start of references.keys()) {
     if (done.has(start)) continue;
     const trail = [start];
-    /** Of the names on the trail: how many of their references were followed. */
+    /** For each name on the trail, how many of its references were followed. */
     const followed = new Map([[start, 0]]);
     for (let name = trail.at(-1); name !== undefined; name = trail.at(-1)) {
       const next = followed.get(name)!;

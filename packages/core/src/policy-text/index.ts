@@ -3,12 +3,16 @@ export { type AssembledPolicies, assemblePolicies, type PolicyPart } from "../po
 export { type ReadPolicies, readPolicyDocument, type Sited } from "../policy/read-policy-document.ts";
 export { isAboutKey } from "../shape/reading.ts";
 export {
+  findPolicyDialect,
+  type NamedInFiles,
   type ParsedPolicyFiles,
   type ParsedPolicyText,
+  type ParsePolicyFilesOptions,
   type PolicyDialect,
   type PolicyText,
   parsePolicyFiles,
   parsePolicyText,
 } from "./parse-policy-text.ts";
 export type { RateLimitsRuntime } from "./rate-limits-runtime.ts";
+export { renderYaml } from "./render-yaml.ts";
 export { parseYamlDocument, type YamlDocument } from "./yaml-document.ts";

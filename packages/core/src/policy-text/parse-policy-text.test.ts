@@ -15,13 +15,13 @@ function problemsIn(parse: () => unknown): readonly Problem[] {
   }
 }
 
-function problemsOf(text: string): string[] {
+function findProblems(text: string): string[] {
   return problemsIn(() => parsePolicyText(text, { file: "p.yaml" })).map(renderProblem);
 }
 
 /** `line:column path`, without the message. */
-function placesOf(text: string): string[] {
-  return problemsOf(text).map((problem) => problem.replace(/^p\.yaml:/, "").replace(/: .*/s, ""));
+function findPlaces(text: string): string[] {
+  return findProblems(text).map((problem) => problem.replace(/^p\.yaml:/, "").replace(/: .*/s, ""));
 }
 
 const example = `
@@ -78,7 +78,7 @@ describe("parsePolicyText", () => {
       expect(parsePolicyText(JSON.stringify(document, null, indent)).policySet).toEqual(parsePolicies(document));
   });
 
-  it("reads what begins with a byte order mark, and anchors", () => {
+  it("reads texts that begin with a byte order mark, and anchors", () => {
     const text = `\uFEFFpolicies:
   - { id: a, on_failure: open, limits: &usual [{ by: user, windows: 10/s }] }
   - { id: b, on_failure: open, limits: *usual }
@@ -97,7 +97,7 @@ describe("places", () => {
       - windows: [10/s, 20/x]
         by: user
 `;
-    expect(problemsOf(text)).toEqual([
+    expect(findProblems(text)).toEqual([
       'p.yaml:3:17 policies[0].on_failure: must be one of open, closed, local, but is "opne"; did you mean open?',
       'p.yaml:5:25 policies[0].limits[0].windows[1]: has an unknown unit, "x"; units are ms, s, m, h, d and w',
     ]);
@@ -111,7 +111,7 @@ describe("places", () => {
         name: x
     onFailure: open
 `;
-    expect(placesOf(text)).toEqual([
+    expect(findPlaces(text)).toEqual([
       "2:5 policies[0].id",
       "3:11 policies[0].limits[0].windws",
       "4:9 policies[0].limits[1].windows",
@@ -119,32 +119,32 @@ describe("places", () => {
     ]);
   });
 
-  it("point at names of the writer's own that are no good", () => {
-    expect(placesOf("policies: [{ id: p, limits: [{ windows: 1/s }], cost: { v1: 5 } }]")).toEqual([
+  it("point at invalid names of the writer's choice", () => {
+    expect(findPlaces("policies: [{ id: p, limits: [{ windows: 1/s }], cost: { v1: 5 } }]")).toEqual([
       "1:57 policies[0].cost.v1",
     ]);
-    expect(placesOf("policies: [{ id: p, limits: [{ windows: 1/s }], match: { methods: GET } }]")).toEqual([
+    expect(findPlaces("policies: [{ id: p, limits: [{ windows: 1/s }], match: { methods: GET } }]")).toEqual([
       "1:58 policies[0].match.methods",
     ]);
   });
 
   it("point at fields in a window that is written in short, as near as they can", () => {
-    expect(placesOf("policies:\n  - id: p\n    limits:\n      - windows:\n          - 1/s burst 0\n")).toEqual([
+    expect(findPlaces("policies:\n  - id: p\n    limits:\n      - windows:\n          - 1/s burst 0\n")).toEqual([
       "5:13 policies[0].limits[0].windows[0].burst",
     ]);
-    expect(placesOf("policies: [{ id: p, limits: [{ windows: 1/s burst 5, algorithm: sliding_log }] }]")).toEqual([
+    expect(findPlaces("policies: [{ id: p, limits: [{ windows: 1/s burst 5, algorithm: sliding_log }] }]")).toEqual([
       "1:41 policies[0].limits[0].windows[0].burst",
     ]);
   });
 
-  it("point at what clashes with something elsewhere", () => {
+  it("point at conflicts with other places", () => {
     const text = `policies:
   - { id: a, limits: [{ windows: 1/s }] }
   - { id: a, limits: [{ windows: 1/s }], replaces: [b] }
 subjects:
   - { user: u1, limits: [{ policy: c, windows: 1/s }] }
 `;
-    expect(placesOf(text)).toEqual([
+    expect(findPlaces(text)).toEqual([
       "3:11 policies[1].id",
       "3:53 policies[1].replaces[0]",
       "5:36 subjects[0].limits[0].policy",
@@ -156,7 +156,7 @@ subjects:
   - { id: a, limits: &usual [{ windows: 1/x }] }
   - { id: b, limits: *usual }
 `;
-    expect(placesOf(text)).toEqual(["2:41 policies[0].limits[0].windows", "2:41 policies[1].limits[0].windows"]);
+    expect(findPlaces(text)).toEqual(["2:41 policies[0].limits[0].windows", "2:41 policies[1].limits[0].windows"]);
   });
 
   it("come in the order of the text", () => {
@@ -189,66 +189,66 @@ subjects:
     ]);
   });
 
-  it("have no file where none was named", () => {
+  it("have no file if none was named", () => {
     expect(problemsIn(() => parsePolicyText("policies: 1"))[0]?.place).toEqual({ line: 1, column: 11 });
   });
 });
 
 describe("texts that are no policies", () => {
-  it.each(["", "# only a comment\n", "---\n", "null", "   \n"])("are told to be empty: %j", (text) => {
-    expect(problemsOf(text)).toEqual([
+  it.each(["", "# only a comment\n", "---\n", "null", "   \n"])("are reported as empty: %j", (text) => {
+    expect(findProblems(text)).toEqual([
       expect.stringMatching(/^p\.yaml:\d:\d \(root\): is empty; write a list of policies under the key policies/),
     ]);
   });
 
-  it("are told where their syntax is wrong", () => {
-    expect(problemsOf("policies:\n  - id: [a\n  - id: b\n")[0]).toMatch(/^p\.yaml:3:\d \(root\): cannot be read: /);
-    expect(problemsOf("policies:\n\t- id: a\n")[0]).toMatch(/^p\.yaml:2:1 \(root\): cannot be read: .*[Tt]ab/);
-    expect(problemsOf('{ "policies": [ }')[0]).toMatch(/^p\.yaml:1:\d+ \(root\): cannot be read: /);
+  it("report where their syntax is wrong", () => {
+    expect(findProblems("policies:\n  - id: [a\n  - id: b\n")[0]).toMatch(/^p\.yaml:3:\d \(root\): cannot be read: /);
+    expect(findProblems("policies:\n\t- id: a\n")[0]).toMatch(/^p\.yaml:2:1 \(root\): cannot be read: .*[Tt]ab/);
+    expect(findProblems('{ "policies": [ }')[0]).toMatch(/^p\.yaml:1:\d+ \(root\): cannot be read: /);
   });
 
-  it("are told of a key that is there twice, and of everything else", () => {
+  it("report a duplicate key, and everything else", () => {
     const text = "policies:\n  - id: a\n    limits: [{ windows: 1/x }]\n    id: b\n";
-    expect(problemsOf(text)).toEqual([
+    expect(findProblems(text)).toEqual([
       'p.yaml:3:25 policies[0].limits[0].windows: has an unknown unit, "x"; units are ms, s, m, h, d and w',
       "p.yaml:4:5 (root): has the key id twice in one object; write it once",
     ]);
-    expect(problemsOf('{ "policies": [], "policies": [] }')).toEqual([
+    expect(findProblems('{ "policies": [], "policies": [] }')).toEqual([
       "p.yaml:1:19 (root): has the key policies twice in one object; write it once",
     ]);
   });
 
-  it("are told of a key that is there twice however it is quoted, and of other objects' keys not at all", () => {
-    expect(problemsOf("policies: []\n'policies': []\n")).toEqual([
+  it("report a duplicate key however it is quoted, and never other objects' keys", () => {
+    expect(findProblems("policies: []\n'policies': []\n")).toEqual([
       "p.yaml:2:1 (root): has the key policies twice in one object; write it once",
     ]);
     const apart = "policies:\n  - { id: a, unlimited: true }\n  - { id: b, unlimited: true }\n";
-    expect(problemsOf(apart)).toEqual([]);
+    expect(findProblems(apart)).toEqual([]);
   });
 
   it.each([
     ["keys that are not known", (index: number) => `k${index}: 1`],
     ["the same key", () => "k: 1"],
     ["lines that are no YAML", () => ": : :"],
-  ])("are read before anybody has waited for long, with tens of thousands of %s", (_what, lineOf) => {
+  ])("are read quickly, with tens of thousands of %s", (_what, lineOf) => {
     // Comparing each line with all before it would take minutes.
     const text = Array.from({ length: 60_000 }, (_, index) => lineOf(index)).join("\n");
-    expect(problemsOf(text).length).toBeGreaterThan(0);
+    expect(findProblems(text).length).toBeGreaterThan(0);
   });
 
   it("are refused when they are many", () => {
-    expect(problemsOf("policies: []\n---\npolicies: []\n")).toHaveLength(1);
+    expect(findProblems("policies: []\n---\npolicies: []\n")).toHaveLength(1);
   });
 
   it("are refused when they are too long", () => {
-    const [problem] = problemsOf(`policies: []\n#${" ".repeat(4 * 1024 * 1024)}`);
+    const [problem] = findProblems(`policies: []\n#${" ".repeat(4 * 1024 * 1024)}`);
     expect(problem).toMatch(/is \d+ characters long; at most 4194304 are read, so split it/);
   });
 
   it("are refused when their aliases multiply", () => {
     const tens = (anchor: string, of: string) => `${anchor}: &${anchor} [${Array(10).fill(of).join(", ")}]\n`;
     const bomb = tens("a", "x") + tens("b", "*a") + tens("c", "*b") + tens("d", "*c") + tens("policies", "*d");
-    expect(problemsOf(bomb)).toEqual([
+    expect(findProblems(bomb)).toEqual([
       expect.stringMatching(/^p.yaml:\d+:\d+ \(root\): has aliases that add more than 100000 values to the text/),
     ]);
   });
@@ -266,7 +266,7 @@ describe("texts that are no policies", () => {
     const keys = Array.from({ length: 5_000 }, (_, i) => `key${i}: 1`).join(", ");
     const text = `m: &m { ${keys} }\nm0: &m0 { ${keys} }\npolicies:\n${linesOf(999)}`;
     const before = process.memoryUsage().heapUsed;
-    const problems = problemsOf(text);
+    const problems = findProblems(text);
     expect(problems).toEqual([expect.stringMatching(/^p.yaml:\d+:\d+ .*add more than 100000 values to the text/)]);
     expect(Number(/^p.yaml:(\d+)/.exec(problems[0]!)?.[1])).toBeGreaterThan(3);
     // Unbounded, the worst of these came to 620 MB.
@@ -280,17 +280,19 @@ describe("texts that are no policies", () => {
     expect(parsePolicyText(text).policySet.policies).toHaveLength(3_001);
   });
 
-  it("are told of an anchor that is not set, of a merge of what is no object, and of a key that is none", () => {
-    expect(problemsOf("policies: *gone")).toEqual([expect.stringContaining("uses the anchor gone, which is not set")]);
-    expect(problemsOf("policies: []\n<<: 5")).toEqual([
+  it("report an anchor that is not set, a merge of a non-object, and an invalid key", () => {
+    expect(findProblems("policies: *gone")).toEqual([
+      expect.stringContaining("uses the anchor gone, which is not set"),
+    ]);
+    expect(findProblems("policies: []\n<<: 5")).toEqual([
       expect.stringMatching(/^p.yaml:2:5 .*merges \(<<\) what is not an object/),
     ]);
-    expect(problemsOf("? [a]\n: 1")).toEqual([expect.stringContaining("has a list or an object as a key")]);
+    expect(findProblems("? [a]\n: 1")).toEqual([expect.stringContaining("has a list or an object as a key")]);
   });
 
   it("are refused when they are nested too deeply", () => {
     for (const text of ["[".repeat(50_000), `${"[".repeat(20_000)}${"]".repeat(20_000)}`, "- ".repeat(20_000)])
-      expect(problemsOf(text)).toEqual([expect.stringContaining("is nested too deeply to be read")]);
+      expect(findProblems(text)).toEqual([expect.stringContaining("is nested too deeply to be read")]);
   });
 
   it("have problems with places, never another error", () => {
@@ -334,7 +336,7 @@ describe("texts that are no policies", () => {
   });
 
   it("do not set prototypes", () => {
-    expect(placesOf("policies: []\n__proto__: { polluted: true }\n")).toEqual(["2:1 __proto__"]);
+    expect(findPlaces("policies: []\n__proto__: { polluted: true }\n")).toEqual(["2:1 __proto__"]);
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
   });
 });

@@ -11,7 +11,9 @@ import { readRateLimits } from "./rate-limits-dialect.ts";
 import type { RateLimitsRuntime } from "./rate-limits-runtime.ts";
 import { parseYamlDocument, type YamlDocument } from "./yaml-document.ts";
 
-/** Formats of policy files, told apart by their top-level key: `policies`, `domains`, `rate_limits`, `descriptors`. */
+/**
+ * Formats of policy files, distinguished by their top-level key: `policies`, `domains`, `rate_limits`, `descriptors`.
+ */
 export type PolicyDialect = "sluice" | "domains" | "rate_limits" | "envoy";
 
 export interface PolicyText {
@@ -26,18 +28,35 @@ export interface ParsedPolicyFiles {
   readonly warnings: readonly Problem[];
   /** One per file. */
   readonly dialects: readonly PolicyDialect[];
+  /** What each file says, as plain data. */
+  readonly documents: readonly unknown[];
   /** Settings of the service, which the rate_limits format keeps in the same file. */
   readonly runtime?: RateLimitsRuntime;
 }
 
-export interface ParsedPolicyText extends Omit<ParsedPolicyFiles, "dialects"> {
+/** What policy files name themselves, so that it does not come from elsewhere. */
+export interface NamedInFiles {
+  readonly ids: ReadonlySet<string>;
+  /** Whether one of them has a default policy. */
+  readonly hasDefault: boolean;
+}
+
+export interface ParsePolicyFilesOptions {
+  /**
+   * Policies from elsewhere that will be in force with those in the files, which may refer to them. Neither what is wrong with them
+   * nor what may surprise is reported, and `policySet` contains them.
+   */
+  readonly others?: (named: NamedInFiles) => ReadPolicies;
+}
+
+export interface ParsedPolicyText extends Omit<ParsedPolicyFiles, "dialects" | "documents"> {
   readonly dialect: PolicyDialect;
   readonly file?: string;
 }
 
 /** Policies from one YAML or JSON text. Throws `invalid_policies` with every problem in it, each with its place. */
 export function parsePolicyText(text: string, options: { readonly file?: string } = {}): ParsedPolicyText {
-  const { dialects, ...parsed } = parsePolicyFiles([{ text, ...options }]);
+  const { dialects, documents: _, ...parsed } = parsePolicyFiles([{ text, ...options }]);
   return { ...parsed, dialect: dialects[0]!, ...options };
 }
 
@@ -45,11 +64,18 @@ export function parsePolicyText(text: string, options: { readonly file?: string 
  * Policies from several texts that are used together: policies may replace, and subjects may refer to, policies of
  * other files. Throws `invalid_policies` with every problem in any of them.
  */
-export function parsePolicyFiles(files: readonly PolicyText[]): ParsedPolicyFiles {
+export function parsePolicyFiles(
+  files: readonly PolicyText[],
+  { others: findOthers }: ParsePolicyFilesOptions = {},
+): ParsedPolicyFiles {
   const parts = files.map(readPolicyFile);
-  const { policySet, findSource } = assemblePolicies(parts);
-  const [settings, ...others] = parts.filter((part) => part.runtime !== undefined);
-  for (const other of others)
+  const others = findOthers?.({
+    ids: new Set(parts.flatMap(({ ids }) => ids.map(({ value }) => value))),
+    hasDefault: parts.some(({ fallback }) => fallback !== "absent"),
+  });
+  const { policySet, findSource } = assemblePolicies(others === undefined ? parts : [...parts, others]);
+  const [settings, ...repeated] = parts.filter((part) => part.runtime !== undefined);
+  for (const other of repeated)
     other.problems.push({
       path: ["runtime"],
       message: `is also in ${settings?.file ?? "another file"}; write it once`,
@@ -59,7 +85,7 @@ export function parsePolicyFiles(files: readonly PolicyText[]): ParsedPolicyFile
 
   const lint = lintPolicies(policySet).flatMap(({ path, message }) => {
     const source = findSource(path);
-    if (source === undefined) return [];
+    if (source === undefined || source.part === others) return [];
     const part = source.part as PolicyFilePart;
     // Only Sluice's own format has the fields that the rest of the path names.
     const written = part.dialect === "sluice" ? [...source.path, ...source.rest] : source.path;
@@ -75,6 +101,7 @@ export function parsePolicyFiles(files: readonly PolicyText[]): ParsedPolicyFile
       ...lint,
     ],
     dialects: parts.map((part) => part.dialect),
+    documents: parts.map((part) => part.yaml.contents),
     ...(settings?.runtime === undefined ? undefined : { runtime: settings.runtime }),
   };
 }
@@ -87,7 +114,7 @@ interface PolicyFilePart extends PolicyPart {
 
 function readPolicyFile({ text, file }: PolicyText): PolicyFilePart {
   const yaml = parseYamlDocument(text, file);
-  const dialect = findDialect(yaml.contents);
+  const dialect = findPolicyDialect(yaml.contents);
   const { contents, problems } = yaml;
   if (contents === undefined || contents === null) {
     const message = "is empty; write a list of policies under the key policies, or policies: [] for none";
@@ -110,7 +137,8 @@ const readers: Readonly<
   envoy: (document, yaml) => readDescriptors(document, yaml.sourceAt),
 };
 
-function findDialect(contents: unknown): PolicyDialect {
+/** By the keys of a document that was parsed. */
+export function findPolicyDialect(contents: unknown): PolicyDialect {
   const has = (key: string) => typeof contents === "object" && contents !== null && Object.hasOwn(contents, key);
   if (has("policies")) return "sluice";
   if (has("domains")) return "domains";

@@ -1,7 +1,7 @@
 /**
  * The rate_limits format: `rate_limits: [{ name, scope, resource, capacity, refill_rate }]` and a `runtime` block. Each
  * entry is a token bucket for every value of its scope; a later entry for the same scope and resource is a tier of the
- * first, called by its name.
+ * first, named after itself.
  */
 import { defaultPolicy } from "../policy/default-policy.ts";
 import { dimensionName, dimensionValue, policyId, windowName } from "../policy/names.ts";

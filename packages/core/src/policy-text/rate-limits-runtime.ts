@@ -1,7 +1,10 @@
 import { objectOf } from "../shape/object-shapes.ts";
 import { boolean, choice, integer, number, refine, type Shape, text } from "../shape/shape.ts";
 
-/** The `runtime` block of the rate_limits format: settings of the service rather than policies. Absent: not said. */
+/**
+ * The `runtime` block of the rate_limits format: settings of the service rather than policies. Absent fields were not
+ * given.
+ */
 export interface RateLimitsRuntime {
   readonly failOpen?: boolean;
   readonly enableReadCache?: boolean;

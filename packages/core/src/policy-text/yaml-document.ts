@@ -18,19 +18,21 @@ import { expandDocument, isMergeKey } from "./expand-document.ts";
 
 export const maxTextLength: number = 4 * 1024 * 1024;
 
-/** A parsed text: its contents as plain data, and where each part of them stands. */
+/** A parsed text: its contents as plain data, and the place of each part. */
 export interface YamlDocument {
-  /** Undefined where the text could not be parsed at all; `problems` says why. */
+  /** Undefined if the text could not be parsed at all; `problems` says why. */
   readonly contents: unknown;
   readonly problems: readonly Problem[];
   readonly warnings: readonly Problem[];
-  /** The problem with its line and column: of the key for problems with a key, of the parent for what is missing. */
+  /**
+   * The problem with its line and column: those of the key for problems with a key, of the parent for a missing field.
+   */
   withPlace(problem: Problem, aboutKey?: boolean): Problem;
-  /** A plain value as it is written, such as `007`, where a path leads to one. */
+  /** The source text of a plain value, such as `007`, if a path leads to one. */
   sourceAt(path: Path): string | undefined;
 }
 
-/** Parses YAML, and with it JSON. Never throws; what is wrong with the text is told as problems with their places. */
+/** Parses YAML, and with it JSON. Never throws; errors in the text become problems with their places. */
 export function parseYamlDocument(text: string, file: string | undefined): YamlDocument {
   if (text.length > maxTextLength)
     return unparsed(file, `is ${text.length} characters long; at most ${maxTextLength} are read, so split it`);
@@ -43,18 +45,18 @@ export function parseYamlDocument(text: string, file: string | undefined): YamlD
     const document = parseDocument(text, {
       lineCounter: lines,
       prettyErrors: false,
-      // Looked for below: the parser compares each key with all before it, which takes minutes for a megabyte of keys.
+      // Checked below: the parser compares each key with all before it, which takes minutes for a megabyte of keys.
       uniqueKeys: false,
       merge: true,
       logLevel: "error",
     });
-    const problemOf = (error: YAMLError): Problem => ({
+    const createProblem = (error: YAMLError): Problem => ({
       path: [],
       message: whySyntaxIsWrong(error),
       place: placeAt(error.pos[0]),
     });
     const expanded = expandDocument(document);
-    // What is wrong with the syntax explains the rest.
+    // A syntax error explains the rest.
     if (expanded.kind === "refused" && document.errors.length === 0)
       return unparsed(file, expanded.message, placeAt(expanded.offset));
     const { contents, targets, doubles: found } = expanded.kind === "refused" ? nothingExpanded : expanded;
@@ -64,10 +66,10 @@ export function parseYamlDocument(text: string, file: string | undefined): YamlD
       return { path: [], message, place: placeAt(offset) };
     });
     return {
-      // After a key that is there twice the rest can be read all the same.
+      // After a duplicate key the rest can still be read.
       contents: document.errors.length === 0 ? contents : undefined,
-      problems: onePerLine([...document.errors.slice(0, maxProblems).map(problemOf), ...doubles]),
-      warnings: document.warnings.slice(0, maxProblems).map(problemOf),
+      problems: onePerLine([...document.errors.slice(0, maxProblems).map(createProblem), ...doubles]),
+      warnings: document.warnings.slice(0, maxProblems).map(createProblem),
       withPlace: (problem, aboutKey = isAboutKey(problem)) =>
         problem.place === undefined ? { ...problem, place: placeAt(finder.find(problem.path, aboutKey)) } : problem,
       sourceAt: (path) => finder.sourceAt(path),
@@ -84,7 +86,7 @@ function whySyntaxIsWrong({ message }: YAMLError): string {
   return `cannot be read: ${message.replace(/\.$/, "")}`;
 }
 
-/** One slip often makes several errors in a line, of which the first tells most. */
+/** One slip often causes several errors in a line, of which the first says most. */
 function onePerLine(problems: readonly Problem[]): readonly Problem[] {
   const lines = new Set<number | undefined>();
   return problems.filter(({ place }) => lines.size < lines.add(place?.line).size);
@@ -113,11 +115,11 @@ function whyUnreadable(error: unknown): string {
 
 type Pair = YAMLMap["items"][number];
 
-/** Finds where a path leads in the text, or as far along it as the text goes. */
+/** Finds the place in the text that a path leads to, or as far along it as the text goes. */
 class OffsetFinder {
   readonly #document: Document;
   readonly #targets: ReadonlyMap<Alias, Node>;
-  /** The pairs of a map by their keys, merged ones included, made when it is first looked into. */
+  /** The pairs of a map by key, merged ones included, built on first use. */
   readonly #pairs = new Map<YAMLMap, ReadonlyMap<string, Pair>>();
 
   constructor(document: Document, targets: ReadonlyMap<Alias, Node>) {
@@ -161,7 +163,7 @@ class OffsetFinder {
     const pairs = new Map<string, Pair>();
     for (const pair of map.items) {
       const name = isScalar(pair.key) ? String(pair.key.value) : undefined;
-      // Of a key that is there twice, the first.
+      // Of duplicate keys, the first.
       if (name !== undefined && !isMergeKey(pair.key) && !pairs.has(name)) pairs.set(name, pair);
     }
     for (const { key, value } of map.items) {

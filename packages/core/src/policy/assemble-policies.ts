@@ -15,21 +15,21 @@ export interface PolicyPart extends ReadPolicies {
 
 export interface AssembledPolicies {
   readonly policySet: PolicySet;
-  /** Where a path into `policySet` leads in the documents; undefined for what is in none of them. */
+  /** Where a path into `policySet` leads in the documents; undefined if it is in none of them. */
   findSource(path: Path): PolicySource | undefined;
 }
 
 export interface PolicySource {
   readonly part: PolicyPart;
-  /** Of the policy or subject in its document. */
+  /** The path of the policy or subject in its document. */
   readonly path: Path;
-  /** The rest of the way, in Sluice's own format. */
+  /** The rest of the path, in Sluice's own format. */
   readonly rest: Path;
 }
 
 /**
- * Puts documents together, and checks what only shows when all of them are known: ids, and what they refer to. Each
- * problem is added to the part that it is in.
+ * Joins documents, and checks what only shows when all of them are known: ids, and references to them. Each problem is
+ * added to the part that it is in.
  */
 export function assemblePolicies(parts: readonly PolicyPart[]): AssembledPolicies {
   const policies = parts.flatMap((part) => part.policies.map((policy) => ({ ...policy, part })));
@@ -73,7 +73,7 @@ function checkIds(parts: readonly PolicyPart[]): ReadonlyMap<string, InPart<stri
   return first;
 }
 
-/** The part whose word counts for requests that match nothing, if one says anything. */
+/** The part that decides about requests that match nothing, if any does. */
 function checkFallback(
   parts: readonly PolicyPart[],
   known: ReadonlyMap<string, InPart<string>>,
@@ -91,7 +91,7 @@ function checkFallback(
   return writer as (PolicyPart & { readonly fallback: Policy | "none" }) | undefined;
 }
 
-/** A domain's descriptors are one tree, and in one document; of `again`, all of it has been written before. */
+/** A domain's descriptors are one tree in one document; `again` are those written before. */
 function checkDomains(parts: readonly PolicyPart[]): {
   readonly descriptors: readonly DescriptorDomain[];
   readonly again: ReadonlySet<PolicyPart>;
@@ -132,7 +132,7 @@ function checkReplaceCycles(policies: readonly InPart<Policy>[]): void {
     if (done.has(value.id)) return;
     for (const [index, id] of value.replaces.entries()) {
       const next = byId.get(id);
-      // That a policy names itself has been told where it was read.
+      // A policy that names itself was reported when it was read.
       if (id === value.id) continue;
       if (trail.length >= maxReplaceChain) {
         note(part, [...path, "replaces", index], `is the end of a chain of ${maxReplaceChain} policies; shorten it`);
@@ -151,7 +151,7 @@ function checkReplaceCycles(policies: readonly InPart<Policy>[]): void {
 
 type KnownPolicies = ReadonlyMap<string, unknown>;
 
-/** The limits of each policy that was read whole; of others nothing can be said. */
+/** The limits of each policy that was read completely; nothing can be said about the others. */
 function limitsByPolicy(
   parts: readonly PolicyPart[],
   policies: readonly InPart<Policy>[],
@@ -168,7 +168,7 @@ function limitsByPolicy(
 
 function checkSubjects(
   subjects: readonly InPart<SubjectEntry>[],
-  limitsOf: ReadonlyMap<string, readonly Limit[]>,
+  knownLimits: ReadonlyMap<string, readonly Limit[]>,
   known: KnownPolicies,
 ): void {
   const first = new Map<string, InPart<SubjectEntry>>();
@@ -181,7 +181,7 @@ function checkSubjects(
       note(part, path, `is ${value.dimension} ${value.value}, as is ${place(earlier, part)}; write one entry for both`);
     for (const [index, own] of value.limits.entries()) {
       const at = [...path, "limits", index];
-      const limits = limitsOf.get(own.policy);
+      const limits = knownLimits.get(own.policy);
       if (limits !== undefined) checkSubjectLimit(own, value.dimension, limits, part, at);
       else if (!known.has(own.policy)) note(part, [...at, "policy"], unknownPolicy(own.policy, known));
     }
@@ -215,7 +215,7 @@ function checkSubjectLimit(
 }
 
 function unknownPolicy(id: string, known: KnownPolicies): string {
-  // Among very many ids, one that is near by chance is no help, and finding it takes long.
+  // Among very many ids, a chance resemblance is no help, and finding one takes long.
   const meant = known.size > 1_000 ? undefined : suggest(id, known.keys());
   return `is ${id}, but no policy has that id${meant === undefined ? "" : `; did you mean ${meant}?`}`;
 }

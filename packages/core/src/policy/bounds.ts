@@ -1,9 +1,9 @@
-// What requests and policies are bounded by, in the library and over every protocol, and what holds if they say nothing.
+// The bounds of requests and policies, in the library and over every protocol, and their defaults.
 
 export const maxCost = 100_000;
 /** How long a subject may be blocked for at most. */
 export const maxBlockMs: number = 30 * 24 * 60 * 60 * 1000;
-/** Of a domain, and of the name of a dimension. */
+/** For a domain, and for the name of a dimension. */
 export const maxNameLength = 128;
 export const maxDimensions = 32;
 export const maxDimensionLength = 4096;
@@ -13,6 +13,6 @@ export const defaultIdTtlMs: number = 10 * 60 * 1000;
 export const maxIdTtlMs: number = 24 * 60 * 60 * 1000;
 export const maxNamedPolicies = 32;
 export const maxGivenLimits = 16;
-/** How long a check waits for remote counters if no policy, setting or request says how long. */
+/** How long a check waits for remote counters by default. */
 export const defaultDeadlineMs = 25;
 export const maxDeadlineMs = 60_000;

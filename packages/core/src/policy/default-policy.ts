@@ -4,17 +4,17 @@ import type { Policy } from "./policy.ts";
 
 export const defaultPolicyId = "default";
 
-/** By how much of a limit leases may exceed it where a policy says nothing of it: 1 %. */
+/** By how much of a limit leases may exceed it by default: 1 %. */
 export const defaultMaxOvershoot = 0.01;
 
-/** Applies where nothing else does and no other default was written: each subject 10 a second, 1 000 at once. */
+/** Applies if nothing else does and no other default was written: 10 a second, 1 000 at once, for each subject. */
 export const defaultPolicy: Policy = {
   id: defaultPolicyId,
   version: 1,
   match: { domain: anything, methods: [], dimensions: noValues },
   limits: [
     {
-      // Filled in by the limiter: whoever the request is by.
+      // Filled in by the limiter: the subject of the request.
       by: ["subject"],
       algorithm: "token_bucket",
       windows: [{ limit: 10, per: { kind: "ms", ms: 1_000 }, burst: 1_000 }],
@@ -39,12 +39,12 @@ export const defaultPolicy: Policy = {
   countDenials: false,
 };
 
-/** Takes the place of `defaultPolicy` where a policy of the writer's own has its id. */
+/** Takes the place of `defaultPolicy` if a written policy has its id. */
 export const renamedDefaultPolicy: Policy = { ...defaultPolicy, id: "default.fallback" };
 
 /**
- * Whether a fallback is the built-in one, under either id, rather than one that was written. Judged by its limits, and by
- * content, because policies that another thread has parsed are copies.
+ * Whether a fallback is the built-in one, under either id, rather than a written one. Compared by limits, and by
+ * content, because policies parsed by another thread are copies.
  */
 export function isBuiltInDefault({ limits }: Policy): boolean {
   return limits === defaultPolicy.limits || JSON.stringify(limits) === builtInLimits;

@@ -1,6 +1,6 @@
 /**
- * Descriptors, the words in which Envoy asks its rate limit service: a domain, and lists of keys with values. Each domain
- * has a tree of them, whose limits are policies that are asked by name.
+ * Descriptors, the terms in which Envoy asks its rate limit service: a domain, and lists of keys with values. Each
+ * domain has a tree of them, whose limits are policies that are asked for by name.
  */
 
 /** One step of a descriptor: `{ key: "to_number", value: "5550100" }`. */
@@ -9,7 +9,7 @@ export interface DescriptorEntry {
   readonly value: string;
 }
 
-/** Everything that is written for one domain. */
+/** Everything written for one domain. */
 export interface DescriptorDomain {
   readonly domain: string;
   readonly descriptors: readonly DescriptorNode[];
@@ -22,13 +22,13 @@ export interface DescriptorNode {
   /** For descriptors that end here. Empty: they have no limit. */
   readonly limits: readonly DescriptorLimit[];
   /**
-   * `shadow` never denies. `quota` does not deny by itself: a request with several such descriptors is denied when all of
-   * them are over their limits. The policies of both are in shadow mode.
+   * `shadow` never denies. `quota` does not deny on its own: a request with several such descriptors is denied if all
+   * of them are over their limits. The policies of both are in shadow mode.
    */
   readonly mode: "enforce" | "shadow" | "quota";
-  /** All values that a pattern fits share one counter, instead of having one each. */
+  /** All values that match a pattern share one counter, instead of having one each. */
   readonly shared: boolean;
-  /** For descriptors that go on. */
+  /** For descriptors that continue. */
   readonly children: readonly DescriptorNode[];
 }
 
@@ -39,8 +39,8 @@ export interface DescriptorLimit {
   readonly name?: string;
   /** Names of limits that do not apply to a request that this one applies to. */
   readonly replaces: readonly string[];
-  /** Whether what is denied is charged all the same: for costs that are told when they have arisen already. */
+  /** Whether a denied cost is charged all the same: for costs reported after they have arisen. */
   readonly chargeDenied: boolean;
-  /** The policy's, for limits that a request brings along in place of it. */
+  /** The policy's fail mode, for limits that a request brings along in its place. */
   readonly onFailure: "open" | "closed" | "local";
 }

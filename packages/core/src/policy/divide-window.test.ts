@@ -25,12 +25,12 @@ describe("a share of a window", () => {
     expect(renderWindow(divideWindow(parseWindow(written, algorithm), algorithm, share))).toBe(expected);
   });
 
-  it("is half where nothing is said, and keeps its name", () => {
+  it("is half by default, and keeps its name", () => {
     const window = parseWindow({ limit: 10, per: "1s", name: "steady" });
     expect(divideWindow(window, "gcra")).toEqual({ ...window, limit: 5, burst: 5 });
   });
 
-  it("of what nothing flows into is a one-off quota still", () => {
+  it("of a window without inflow is still a one-off quota", () => {
     const quota: Window = { limit: 0, per: { kind: "ms", ms: 1000 }, burst: 9 };
     expect(divideWindow(quota, "gcra", 0.5)).toEqual({ ...quota, burst: 4 });
   });

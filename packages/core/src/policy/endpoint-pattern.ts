@@ -3,7 +3,7 @@ import { refine, type Shape, text } from "../shape/shape.ts";
 
 /**
  * `/v1/orders/{order}/**`: segments are literal, `{name}` or `*` for any one, and `**` at the end for whatever follows.
- * A slash at the end says nothing and is dropped.
+ * A trailing slash means nothing and is dropped.
  */
 export const endpointPattern: Shape<string> = refine(
   text({ max: 1024, pattern: /^\//, form: "an endpoint pattern that begins with /, such as /v1/orders/**" }),
@@ -34,7 +34,7 @@ function findPatternProblem(segments: readonly string[]): string | undefined {
     // Servers read these differently, so a pattern cannot rely on one reading.
     if (/%(?:2f|5c|3b)|[;\\]/i.test(segment))
       return "must not contain an encoded slash, nor a backslash or ; in any form";
-    // Decoded as every path is, it would match more than is written.
+    // Decoded like every path, it would match more than is written.
     if (/%(?:2a|7b|7d)/i.test(segment)) return "must not contain an encoded *, { or }";
   }
   return undefined;

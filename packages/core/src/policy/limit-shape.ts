@@ -22,7 +22,7 @@ const dimensions = refine(oneOrMany(dimensionName, { max: 16 }), (names, reading
 const limitFields = {
   name: described(
     limitName,
-    "Names the limit in answers and in counters. Give one where two limits of a policy have the same dimensions.",
+    "Names the limit in answers and in counters. Give one if two limits of a policy have the same dimensions.",
   ),
   by: described(
     dimensions,
@@ -99,7 +99,7 @@ export const localLimitsShape: Shape<readonly Limit[]> = listOf(limitShape, { mi
 const noWindows: readonly Window[] = [];
 const noTiers: Limit["tiers"] = Object.freeze(Object.create(null));
 
-/** Days and months of the calendar need fixed windows; where nothing else is among them, that is what is meant. */
+/** Calendar days and months need fixed windows; if there are only those, that is what is meant. */
 function algorithmFor(windows: readonly Window[]): Algorithm {
   const kinds = new Set(windows.map((window) => window.per.kind));
   return kinds.has("calendar") && !kinds.has("ms") ? "fixed_window" : "gcra";
@@ -114,7 +114,7 @@ function checkWindowsFit(
   const kinds = new Set(windows.map((window) => window.per.kind));
   if (algorithm !== "fixed_window" && kinds.has("calendar") && kinds.has("ms")) {
     reading.problem(
-      `mix calendar windows with others under ${algorithm}; put the calendar windows in a limit of their own, or write algorithm: fixed_window`,
+      `mix calendar windows with others under ${algorithm}; put the calendar windows in a separate limit, or write algorithm: fixed_window`,
       ...part,
     );
     return;

@@ -41,7 +41,7 @@ const openMatch = openObjectOf(known, { key: dimensionName, value: values, max: 
 
 export const matchShape: Shape<WrittenMatch> = refine(openMatch, (match, reading): WrittenMatch => {
   for (const dimension of Object.keys(match.others)) {
-    // Taken as a dimension, a misspelt key would make a policy that quietly matches nothing.
+    // If it were read as a dimension, a misspelt key would make a policy that silently matches nothing.
     const meant = suggest(dimension, Object.keys(known));
     if (meant !== undefined)
       reading.keyProblem(dimension, `is too like ${meant} to be a dimension; did you mean ${meant}?`);

@@ -1,4 +1,6 @@
-/** How things in a policy file may be called. No name holds `|` or `,`, which separate the parts of a counter's key. */
+/**
+ * How things in a policy file may be named. No name contains `|` or `,`, which separate the parts of a counter's key.
+ */
 
 import { type Shape, text } from "../shape/shape.ts";
 import { maxDimensionLength } from "./bounds.ts";
@@ -9,7 +11,7 @@ export const policyId: Shape<string> = text({
   form: "1 to 128 letters, digits or . _ : / @ -",
 });
 
-/** Without a colon, so that no name is mistaken for the dimensions and algorithm that stand for a limit without one. */
+/** Without a colon, so that no name looks like the dimensions and algorithm that stand for an unnamed limit. */
 export const limitName: Shape<string> = text({
   max: 128,
   pattern: /^[A-Za-z0-9._-]+$/,
@@ -38,5 +40,5 @@ export const domainName: Shape<string> = text({
   form: "the name of one domain, without spaces, * or |",
 });
 
-/** In a match, any value of a dimension; also the domain of the default policy, which is any. */
+/** In a match, any value of a dimension; also the domain of the default policy, which is any domain. */
 export const anything = "*";

@@ -28,7 +28,7 @@ describe("parseDuration", () => {
     expect(parseDuration(written)).toBe(ms);
   });
 
-  it("reads decimals exactly where floating point would not", () => {
+  it("reads decimals exactly even if floating point would not", () => {
     expect(1.001 * 1000).not.toBe(1001);
     expect(parseDuration("1.001s")).toBe(1001);
     expect(parseDuration("4.35m")).toBe(261_000);
@@ -49,7 +49,7 @@ describe("parseDuration", () => {
     expect(() => parseDuration(written)).toThrow(/unknown unit|must be a duration/);
   });
 
-  it("tells how to write a number with its unit", () => {
+  it("explains how to write a number with its unit", () => {
     expect(() => parseDuration(60)).toThrow('is the number 60; write "60s" or "60ms"');
   });
 

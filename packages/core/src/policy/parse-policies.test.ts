@@ -6,7 +6,7 @@ import type { Limit, Policy } from "./policy.ts";
 
 const limits = [{ windows: "10/s" }];
 
-function problemsOf(document: unknown): string[] {
+function findProblems(document: unknown): string[] {
   try {
     parsePolicies(document);
     return [];
@@ -27,7 +27,7 @@ function parseLimit(limit: Record<string, unknown>): Limit {
 
 /** Problems of a policy that would be fine without these keys. */
 function policyProblems(policy: Record<string, unknown>): string[] {
-  return problemsOf({ policies: [{ id: "p", limits, ...policy }] }).map((text) => text.replace("policies[0].", ""));
+  return findProblems({ policies: [{ id: "p", limits, ...policy }] }).map((text) => text.replace("policies[0].", ""));
 }
 
 function limitProblems(limit: Record<string, unknown>): string[] {
@@ -164,7 +164,7 @@ describe("parsePolicies", () => {
     expect(set.policies[1]?.match.domain).toBe("legacy");
   });
 
-  it("reads what a policy that fails local says of it", () => {
+  it("reads the settings of a policy that fails local", () => {
     const local = [{ by: "ip", windows: "20/m" }];
     const read = parseOne({ on_failure: "local", local_share: "25%", local_limits: local });
     expect(read).toMatchObject({ onFailure: "local", localShare: 0.25 });
@@ -236,15 +236,15 @@ describe("parsePolicies", () => {
 });
 
 describe("limits", () => {
-  it("count a calendar by fixed windows where nothing else is written", () => {
+  it("count a calendar by fixed windows by default", () => {
     expect(parseLimit({ windows: ["10/day in UTC", "100/month in UTC"] }).algorithm).toBe("fixed_window");
     expect(parseLimit({ windows: ["10/day in UTC", "100 once"] }).algorithm).toBe("fixed_window");
     expect(parseLimit({ windows: ["10/day"] }).algorithm).toBe("gcra");
   });
 
-  it("do not mix a calendar with other windows by themselves", () => {
+  it("do not silently mix a calendar with other windows", () => {
     expect(limitProblems({ windows: ["10/day in UTC", "5/s"] })).toEqual([
-      "windows: mix calendar windows with others under gcra; put the calendar windows in a limit of their own, or write algorithm: fixed_window",
+      "windows: mix calendar windows with others under gcra; put the calendar windows in a separate limit, or write algorithm: fixed_window",
     ]);
     expect(limitProblems({ windows: ["10/day in UTC", "5/s"], algorithm: "fixed_window" })).toEqual([]);
     expect(limitProblems({ windows: "10/day in UTC", algorithm: "gcra" })).toEqual([
@@ -308,11 +308,11 @@ describe("problems", () => {
       policies: [
         { id: "a b", limts: [] },
         { id: "p", limits: [{ by: ["user"], windws: "1/s" }], on_failure: "opne" },
-        { id: "p", limits: [{ windows: "1/x" }], replaces: ["nobody"] },
+        { id: "p", limits: [{ windows: "1/x" }], replaces: ["ghost"] },
       ],
       subjects: [{ user: "u1" }],
     };
-    expect(problemsOf(document)).toEqual([
+    expect(findProblems(document)).toEqual([
       "policies[0].limts: is not a known key; did you mean limits?",
       'policies[0].id: must be 1 to 128 letters, digits or . _ : / @ -, but is "a b"',
       "policies[1].limits[0].windws: is not a known key; did you mean windows?",
@@ -320,7 +320,7 @@ describe("problems", () => {
       'policies[2].limits[0].windows: has an unknown unit, "x"; units are ms, s, m, h, d and w',
       "subjects[0]: must have a tier, or limits",
       "policies[2].id: is p, as is policies[1].id; every policy has its own id",
-      "policies[2].replaces[0]: is nobody, but no policy has that id",
+      "policies[2].replaces[0]: is ghost, but no policy has that id",
     ]);
     expect(() => parsePolicies(document)).toThrow(/^8 problems in the policies:\n(.*\n){5} {2}and 3 more$/);
   });
@@ -383,7 +383,7 @@ describe("problems", () => {
     [{ on_failure: "local", local_limits: [{ windows: "x" }] }, "local_limits[0].windows: must be a window"],
     [
       { on_failure: "local", limits: undefined, unlimited: true, local_limits: [{ windows: "1/s" }] },
-      "local_limits: stands in for limits, of which the policy has none; write limits, or leave it out",
+      "local_limits: stands in for limits, but the policy has none; write limits, or leave it out",
     ],
     [
       {
@@ -410,7 +410,7 @@ describe("problems", () => {
     expect(policyProblems(policy).join("\n")).toContain(message);
   });
 
-  it("do not complain of what goes with a fail mode that is only misspelt", () => {
+  it("do not complain about settings of a fail mode that is only misspelt", () => {
     expect(policyProblems({ on_failure: "lcal", local_share: 0.5 })).toEqual([
       'on_failure: must be one of open, closed, local, but is "lcal"; did you mean local?',
     ]);
@@ -420,7 +420,7 @@ describe("problems", () => {
   });
 
   it("do not call limits missing that are only misspelt", () => {
-    expect(problemsOf({ policies: [{ id: "p", limit: limits }] })).toEqual([
+    expect(findProblems({ policies: [{ id: "p", limit: limits }] })).toEqual([
       "policies[0].limit: is not a known key; did you mean limits?",
     ]);
   });
@@ -433,7 +433,7 @@ describe("problems", () => {
       ],
       subjects: [{ user: "u1", limits: [{ policy: "a", limit: "whatever", windows: "1/s" }] }],
     };
-    expect(problemsOf(document)).toHaveLength(1);
+    expect(findProblems(document)).toHaveLength(1);
   });
 
   it.each([
@@ -444,14 +444,14 @@ describe("problems", () => {
     [{ policies: {} }, "policies: must be a list, but is an object"],
     [{ policies: Array(100_001).fill(null) }, "policies: must have at most 100000 entries, but has 100001"],
   ])("of the document %j say what is wrong", (document, message) => {
-    expect(problemsOf(document)).toEqual([message]);
+    expect(findProblems(document)).toEqual([message]);
   });
 
   it("are found in what JSON can do to prototypes", () => {
     const document = JSON.parse(
       '{ "policies": [{ "id": "p", "match": { "__proto__": "x" }, "limits": [{ "windows": "1/s", "tiers": { "__proto__": { "windows": "1/s" } } }] }] }',
     );
-    expect(problemsOf(document)).toEqual([
+    expect(findProblems(document)).toEqual([
       "policies[0].match.__proto__: is not allowed as a name",
       "policies[0].limits[0].tiers.__proto__: is not allowed as a name",
     ]);
@@ -498,14 +498,14 @@ describe("problems", () => {
     );
   });
 
-  it("leave no way to find a tier that nobody wrote", () => {
+  it("leave no way to find a tier that was not written", () => {
     expect(parseLimit({ windows: "1/s" }).tiers.constructor).toBeUndefined();
     expect(parseOne({}).match.dimensions.toString).toBeUndefined();
   });
 });
 
 describe("the default", () => {
-  it("is 10 a second, 1000 at once, for each subject, where nothing is written", () => {
+  it("is 10 a second, 1000 at once, for each subject, by default", () => {
     const { fallback } = parsePolicies({ policies: [] });
     expect(fallback).toBe(defaultPolicy);
     expect(fallback).toMatchObject({ id: "default", onFailure: "open", onFailureChosen: true });
@@ -522,8 +522,8 @@ describe("the default", () => {
     const { fallback } = parsePolicies({ default: { limits: [{ by: "ip", windows: "5/s" }], on_failure: "closed" } });
     expect(fallback).toMatchObject({ id: "default", onFailure: "closed", limits: [{ by: ["ip"] }] });
     expect(fallback?.match.dimensions).toEqual({});
-    expect(problemsOf({ default: { id: "x", limits } })).toHaveLength(1);
-    expect(problemsOf({ default: {} })).toEqual([
+    expect(findProblems({ default: { id: "x", limits } })).toHaveLength(1);
+    expect(findProblems({ default: {} })).toEqual([
       "default.limits: is missing; write a list of limits, or unlimited: true, or a deny list",
     ]);
   });
@@ -532,7 +532,7 @@ describe("the default", () => {
     const policies = [{ id: "default", limits }];
     expect(parsePolicies({ policies }).fallback?.id).toBe("default.fallback");
     expect(parsePolicies({ policies, default: "none" }).fallback).toBeUndefined();
-    expect(problemsOf({ policies, default: { limits } })).toEqual([
+    expect(findProblems({ policies, default: { limits } })).toEqual([
       "policies[0].id: is default, which is the id of the policy under default; choose another",
     ]);
   });
@@ -549,7 +549,7 @@ describe("subjects", () => {
     },
   ];
 
-  it("have tiers, and limits of their own for a time", () => {
+  it("have tiers, and temporary overrides", () => {
     const set = parsePolicies({
       policies,
       subjects: [
@@ -607,12 +607,12 @@ describe("subjects", () => {
       "subjects[0].limits[0].windows[0].per: is a day or month",
     ],
   ])("like %j are refused, and it is said why", (subject, message) => {
-    expect(problemsOf({ policies, subjects: [subject] }).join("\n")).toContain(message);
+    expect(findProblems({ policies, subjects: [subject] }).join("\n")).toContain(message);
   });
 
   it("are written once each", () => {
     expect(
-      problemsOf({
+      findProblems({
         policies,
         subjects: [
           { user: "u1", tier: "a" },

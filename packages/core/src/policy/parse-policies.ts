@@ -6,7 +6,7 @@ import { readPolicyDocument } from "./read-policy-document.ts";
 export { defaultPolicy } from "./default-policy.ts";
 
 /**
- * Policies from a document in Sluice's own format, as `JSON.parse` or a YAML parser gives it. Throws
+ * Policies from a document in Sluice's own format, as `JSON.parse` or a YAML parser returns it. Throws
  * `invalid_policies` with every problem in it.
  */
 export function parsePolicies(document: unknown): PolicySet {
@@ -16,7 +16,7 @@ export function parsePolicies(document: unknown): PolicySet {
   return policySet;
 }
 
-/** Policies that were parsed before as they are; a document, parsed. */
+/** Returns parsed policies as they are, and parses a document. */
 export function policySetFrom(policies: PolicySet | Readonly<Record<string, unknown>>): PolicySet {
   return policies.kind === "policy_set" ? (policies as PolicySet) : parsePolicies(policies);
 }

@@ -9,7 +9,7 @@ function ms(length: number): Per {
   return { kind: "ms", ms: length };
 }
 
-function problemsOf(value: unknown, algorithm?: Algorithm): string[] {
+function findProblems(value: unknown, algorithm?: Algorithm): string[] {
   try {
     parseWindow(value, algorithm);
     return [];
@@ -44,7 +44,7 @@ describe("parseWindow, in short", () => {
     expect(parseWindow(written)).toEqual(window);
   });
 
-  it("reads amounts exactly where multiplying would not", () => {
+  it("reads amounts exactly even if multiplying would not", () => {
     expect(1.005 * 1000).not.toBe(1005);
     expect(parseWindow("1.005k/s").limit).toBe(1005);
   });
@@ -79,15 +79,15 @@ describe("parseWindow, in short", () => {
     [null, "must be a window"],
     [["1/s"], "must be a window"],
   ])("refuses %j and says why", (written, message) => {
-    expect(problemsOf(written).join()).toContain(message);
+    expect(findProblems(written).join()).toContain(message);
   });
 
   it("takes the largest that it allows", () => {
-    expect(problemsOf("10k/ms")).toEqual([]);
-    expect(problemsOf("1/3653d")).toEqual([]);
-    expect(problemsOf("800000M/d burst 1000000M")).toEqual([]);
-    expect(problemsOf("1/d burst 36525")).toEqual([]);
-    expect(problemsOf("1/d burst 36526")).toHaveLength(1);
+    expect(findProblems("10k/ms")).toEqual([]);
+    expect(findProblems("1/3653d")).toEqual([]);
+    expect(findProblems("800000M/d burst 1000000M")).toEqual([]);
+    expect(findProblems("1/d burst 36525")).toEqual([]);
+    expect(findProblems("1/d burst 36526")).toHaveLength(1);
   });
 });
 
@@ -105,20 +105,20 @@ describe("parseWindow, in full", () => {
 
   it("keeps a name", () => {
     expect(parseWindow({ limit: 1, per: "1s", name: "steady" }).name).toBe("steady");
-    expect(problemsOf({ limit: 1, per: "1s", name: "a|b" })).toHaveLength(1);
+    expect(findProblems({ limit: 1, per: "1s", name: "a|b" })).toHaveLength(1);
   });
 
   it("points at each field that is wrong, all at once", () => {
-    expect(problemsOf({ limit: -1, per: 60, burts: 5 })).toEqual([
+    expect(findProblems({ limit: -1, per: 60, burts: 5 })).toEqual([
       "burts: is not a known key; did you mean burst?",
       "limit: must be a number from 0 to 1000000000000, but is -1",
       'per: must be a duration with a unit, but is the number 60; write "60s" or "60ms"',
     ]);
-    expect(problemsOf({ limit: 1 })).toEqual([
+    expect(findProblems({ limit: 1 })).toEqual([
       "per: is missing; it must be a duration such as 1s, the word never, or { calendar: day or month, time_zone }",
     ]);
-    expect(problemsOf({ limit: 1, per: { calendar: "week", time_zone: "Mars" } })).toHaveLength(2);
-    expect(problemsOf({ limit: 5, per: "never", burst: 5 })).toEqual([
+    expect(findProblems({ limit: 1, per: { calendar: "week", time_zone: "Mars" } })).toHaveLength(2);
+    expect(findProblems({ limit: 5, per: "never", burst: 5 })).toEqual([
       "burst: does not belong to a one-off quota; leave it out",
     ]);
   });
@@ -128,28 +128,28 @@ describe("windows and algorithms", () => {
   it.each(["fixed_window", "sliding_window", "sliding_log"] as const)(
     "gives %s no burst and no fractions",
     (algorithm) => {
-      expect(problemsOf("100/s burst 200", algorithm)).toEqual([
+      expect(findProblems("100/s burst 200", algorithm)).toEqual([
         `burst: does not belong to ${algorithm}: only gcra, token_bucket, leaky_bucket have a burst; leave it out or change the algorithm`,
       ]);
-      expect(problemsOf("16.67/s", algorithm)).toEqual([
+      expect(findProblems("16.67/s", algorithm)).toEqual([
         `limit: must be a whole number for ${algorithm}, but is 16.67; use a longer window, or algorithm gcra`,
       ]);
-      expect(problemsOf("0.5/s", algorithm)).toHaveLength(1);
-      expect(problemsOf("100/s", algorithm)).toEqual([]);
+      expect(findProblems("0.5/s", algorithm)).toHaveLength(1);
+      expect(findProblems("100/s", algorithm)).toEqual([]);
     },
   );
 
   it.each(["gcra", "token_bucket", "leaky_bucket"] as const)("gives %s both", (algorithm) => {
-    expect(problemsOf("16.67/s burst 200", algorithm)).toEqual([]);
+    expect(findProblems("16.67/s burst 200", algorithm)).toEqual([]);
   });
 
   it("keeps calendar windows for fixed windows", () => {
     for (const algorithm of algorithms)
-      expect(problemsOf("5/day in UTC", algorithm)).toHaveLength(algorithm === "fixed_window" ? 0 : 1);
+      expect(findProblems("5/day in UTC", algorithm)).toHaveLength(algorithm === "fixed_window" ? 0 : 1);
   });
 
   it("lets every algorithm have a one-off quota", () => {
-    for (const algorithm of algorithms) expect(problemsOf("100 once", algorithm)).toEqual([]);
+    for (const algorithm of algorithms) expect(findProblems("100 once", algorithm)).toEqual([]);
   });
 });
 

@@ -15,7 +15,7 @@ const maxAmount = 1e12;
 const maxPerSecond = 1e7;
 /** Ten years, leap days included. */
 const maxPerMs = 3_653 * dayMs;
-/** 100 years: within that a full burst flows out again. */
+/** 100 years: a full burst must drain within that. */
 export const maxDrainMs: number = 36_525 * dayMs;
 
 const per = duration({ maxMs: maxPerMs });
@@ -61,7 +61,7 @@ function readAmount(written: string, reading: Reading): number | Invalid {
     return reading.problem(
       `must have numbers such as 100, 16.67, 10_000, 100k (thousands) or 1.5M (millions), but has ${describeValue(written)}`,
     );
-  // Decimal text with an exponent is exact where a multiplication need not be.
+  // Decimal text with an exponent is exact; a multiplication might not be.
   return Number(`${parts[1]!.replaceAll("_", "")}${{ k: "e3", M: "e6" }[parts[2]!] ?? ""}`);
 }
 
@@ -101,7 +101,7 @@ export const perShape: Shape<Per> = {
   read(value, reading) {
     if (typeof value === "string") return perText.read(value, reading);
     if (typeof value === "object" && value !== null) return perCalendar.read(value, reading);
-    // Says which units there are.
+    // Its problem lists the units.
     return per.read(value, reading) === invalid ? invalid : { kind: "never" };
   },
 };
@@ -116,7 +116,7 @@ const longhand: Shape<Window> = refine(
       ),
     },
     {
-      burst: described(amount, "Cost that may arrive at once. Equal to `limit` where nothing is said."),
+      burst: described(amount, "Cost that may arrive at once. Left out: equal to `limit`."),
       name: described(windowName, "What the window is called in answers."),
     },
   ),
@@ -131,23 +131,23 @@ const windowForms = byType({
   object: described(longhand, "A window in full."),
 });
 
-/** A window in short or in full, checked but for what depends on the algorithm. */
+/** A window in short or in full, checked except for what depends on the algorithm. */
 export const windowShape: Shape<Window> = {
   ...windowForms,
   read(value, reading) {
-    // `100` alone is a likely slip, and reads like the text "100".
+    // `100` alone is a likely slip; report it like the text "100".
     return typeof value === "number" ? notAWindow(String(value), reading) : windowForms.read(value, reading);
   },
 };
 
-/** A window of numbers within bounds, or problems with the fields that are not. `fields` is what those are called. */
+/** A window whose numbers are within bounds, or problems with the fields that are not. `fields` are their names. */
 export function finishWindow(
   written: WrittenWindow,
   reading: Reading,
   fields: { readonly limit: string; readonly burst: string } = { limit: "limit", burst: "burst" },
 ): Window | Invalid {
   const { limit, burst } = written;
-  // Nothing flows in and something fits: that much, once.
+  // Nothing flows in but something fits: that much, once.
   const oneOff = limit === 0 && burst !== undefined;
   const window: Window = {
     ...written,
@@ -175,14 +175,14 @@ export function finishWindow(
   return reading.problems.length > before ? invalid : window;
 }
 
-/** What may arrive at once where nothing is said: the limit, and one unit at least if anything flows at all. */
+/** The default burst: the limit, and at least one unit if anything flows at all. */
 export function defaultBurst(limit: number): number {
   return limit === 0 ? 0 : Math.max(limit, 1);
 }
 
 const withBurst: ReadonlySet<Algorithm> = new Set(["gcra", "token_bucket", "leaky_bucket"]);
 
-/** What an algorithm cannot do with a window, and which field of it says so. */
+/** What an algorithm cannot do with a window, and the field to blame. */
 export function findMisfits(
   window: Window,
   algorithm: Algorithm,
@@ -204,7 +204,7 @@ export function findMisfits(
   return misfits;
 }
 
-/** A window, with what an algorithm asks of it where one is given. Throws `invalid_policies`. */
+/** A window, checked against an algorithm if one is given. Throws `invalid_policies`. */
 export function parseWindow(value: unknown, algorithm?: Algorithm): Window {
   const fitting = refine(windowShape, (window, reading) => {
     const misfits = algorithm === undefined ? [] : findMisfits(window, algorithm);

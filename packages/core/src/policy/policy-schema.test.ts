@@ -32,8 +32,8 @@ describe("policyFileSchema", () => {
   });
 
   it("knows every key of a policy, a limit and a window, and describes each", () => {
-    const keysOf = (part: unknown) => Object.keys((part as { properties: Schema }).properties).sort();
-    expect(keysOf(defs.policy)).toEqual([
+    const listKeys = (part: unknown) => Object.keys((part as { properties: Schema }).properties).sort();
+    expect(listKeys(defs.policy)).toEqual([
       "allow",
       "cost",
       "count_denials",
@@ -58,7 +58,7 @@ describe("policyFileSchema", () => {
       "version",
       "warn_at",
     ]);
-    expect(keysOf(defs.limit)).toEqual([
+    expect(listKeys(defs.limit)).toEqual([
       "algorithm",
       "block_for",
       "blockable",
@@ -69,7 +69,7 @@ describe("policyFileSchema", () => {
       "tiers",
       "windows",
     ]);
-    expect(keysOf(fullWindow)).toEqual(["burst", "limit", "name", "per"]);
+    expect(listKeys(fullWindow)).toEqual(["burst", "limit", "name", "per"]);
     for (const part of [defs.policy, defs.limit])
       for (const [key, property] of Object.entries((part as { properties: Record<string, Schema> }).properties))
         expect(property.description, key).toEqual(expect.any(String));
@@ -93,7 +93,7 @@ describe("policyFileSchema", () => {
     }
   });
 
-  it("forbids keys that nobody reads", () => {
+  it("forbids keys that are not read", () => {
     expect(schema.additionalProperties).toBe(false);
     expect(defs.policy?.additionalProperties).toBe(false);
     expect(defs.limit?.additionalProperties).toBe(false);

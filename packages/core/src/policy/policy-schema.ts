@@ -4,7 +4,7 @@ import { policyShape } from "./policy-shape.ts";
 import { documentShape } from "./read-policy-document.ts";
 import { subjectShape } from "./subject-shape.ts";
 
-/** What occurs in many places is written once, under its name. */
+/** Schemas that occur in many places are written once, under a name. */
 const named = new Map<unknown, string>([
   [windowShape.schema, "window"],
   [limitShape.schema, "limit"],
@@ -12,7 +12,7 @@ const named = new Map<unknown, string>([
   [subjectShape.schema, "subject"],
 ]);
 
-/** JSON Schema (2020-12) of a policy file, for editors; made of the very shapes that policy files are read by. */
+/** JSON Schema (2020-12) of a policy file, for editors; made from the shapes that read policy files. */
 export function policyFileSchema(): Record<string, unknown> {
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",
@@ -23,7 +23,7 @@ export function policyFileSchema(): Record<string, unknown> {
   };
 }
 
-/** A copy in which named schemas are references, but for the one that is being defined. */
+/** A copy in which named schemas are references, except for the one being defined. */
 function withReferences(part: unknown, defined: unknown): unknown {
   const name = part === defined ? undefined : named.get(part);
   if (name !== undefined) return { $ref: `#/$defs/${name}` };

@@ -39,7 +39,7 @@ const percent = refine(byType({ number: number({ min: 0, max: 100 }), text: perc
   share <= 100 ? share : reading.problem(`must be at most 100%, but is ${share}%`),
 );
 
-/** What every policy may have, the default one included. */
+/** Fields that every policy may have, the default one included. */
 const commonFields = {
   version: described(integer({ min: 1 }), "Counts up with every change.", { default: 1 }),
   description: described(text({ max: 4096 }), "What the policy is for."),
@@ -61,26 +61,26 @@ const commonFields = {
   }),
   on_failure: described(
     choice(["open", "closed", "local"]),
-    "What happens when counters cannot be asked: allow, deny, or count on this node alone.",
+    "What happens when counters are unavailable: allow, deny, or count on this node alone.",
     { default: "open" },
   ),
   local_share: described(
     localShare,
-    "With `on_failure: local`, the share of every limit that this node lets through by itself: 0.5 or 50%.",
+    "With `on_failure: local`, the share of every limit that this node lets through on its own: 0.5 or 50%.",
     { default: defaultLocalShare, examples: [0.25, "25%"] },
   ),
   local_limits: described(
     localLimitsShape,
-    "With `on_failure: local`, what stands in for `limits` while counters cannot be asked, at its full size.",
+    "With `on_failure: local`, the limits that stand in for `limits` while counters are unavailable, at full size.",
     { examples: [[{ by: ["ip"], windows: ["20/m"] }]] },
   ),
   deadline: described(
     duration({ maxMs: 60_000 }),
-    "How long counters elsewhere may take to answer before `on_failure` does. Left out: 25ms.",
+    "How long remote counters may take to answer before `on_failure` does. Left out: 25ms.",
   ),
   counters: described(
     choice(counterModes),
-    "How checks are decided: `exact`, each where the counters are; `leased`, on each node, by tokens that it took in advance; `auto`, by leases where a counter is hot.",
+    "How checks are decided: `exact`, each where the counters are; `leased`, on each node, by tokens that it took in advance; `auto`, by leases if a counter is hot.",
     { default: "auto" },
   ),
   max_overshoot: described(
@@ -91,7 +91,7 @@ const commonFields = {
   warn_at: described(shareShape, "Share of a limit from which its state is `warning`: 0.8 or 80%.", { default: 0.8 }),
   count_denials: described(
     boolean,
-    "Whether the servers that hold the counters also keep what was denied in a row, for all nodes. Such a policy is never leased.",
+    "Whether the servers that hold the counters also count denials in a row, for all nodes. Such a policy is never leased.",
     { default: false },
   ),
 };
@@ -104,7 +104,7 @@ const policyFields = objectOf(
     ...commonFields,
     replaces: described(
       oneOrMany(policyId, { min: 1, max: 1_000 }),
-      "Ids of policies that do not apply where this one does.",
+      "Ids of policies that do not apply if this one does.",
     ),
     valid_from: described(instant, "The policy is not applied before this moment."),
     rollout: described(
@@ -177,7 +177,7 @@ function finishCommon(written: Common, reading: Reading, raw: unknown): Omit<Pol
     ...(written.deadline === undefined ? undefined : { deadlineMs: written.deadline }),
     warnAt: written.warn_at ?? 0.8,
     counters,
-    // What is exact exceeds nothing.
+    // Exact counting exceeds nothing.
     maxOvershoot: written.max_overshoot ?? (counters === "exact" ? 0 : defaultMaxOvershoot),
     countDenials: written.count_denials ?? false,
   };
@@ -206,13 +206,13 @@ function checkNames(limits: readonly Limit[], reading: Reading, key: string): vo
   }
 }
 
-/** What is written for `on_failure: local` goes with it, and with limits that it stands in for. */
+/** Settings for `on_failure: local` require it, and limits to stand in for. */
 function checkLocal(
   written: Common,
   reading: Reading,
   raw: { readonly on_failure?: unknown; readonly limits?: unknown; readonly deny?: unknown },
 ): void {
-  // A fail mode that could not be read has been told of.
+  // An unreadable fail mode was reported already.
   const mode =
     written.on_failure ?? (raw.on_failure === undefined && !hasMisspelt(raw, "on_failure") ? "open" : "local");
   for (const key of ["local_share", "local_limits"] as const) {
@@ -224,13 +224,10 @@ function checkLocal(
   }
   const limitless = raw.limits === undefined && (written.unlimited === true || raw.deny !== undefined);
   if (written.local_limits !== undefined && limitless)
-    reading.problem(
-      "stands in for limits, of which the policy has none; write limits, or leave it out",
-      "local_limits",
-    );
+    reading.problem("stands in for limits, but the policy has none; write limits, or leave it out", "local_limits");
 }
 
-/** A lease is tokens that may be spent too late: where nothing may be exceeded, there is none. */
+/** Leased units may be spent late: if nothing may be exceeded, there are no leases. */
 function checkCounters(written: Common, reading: Reading): void {
   if (written.counters === "leased" && written.max_overshoot === 0)
     reading.problem(

@@ -1,6 +1,6 @@
 /**
- * What an admin writes, parsed: plain, validated data with every default filled in. Files in Sluice's own format and
- * in the seeds' formats all become this, and a snapshot is compiled from it.
+ * What an admin writes, parsed: plain, validated data with every default filled in. Files in Sluice's own format and in
+ * other formats all become this, and a snapshot is compiled from it.
  */
 
 import type { DescriptorDomain } from "./descriptor.ts";
@@ -28,19 +28,19 @@ export interface Window {
   /** Cost allowed per `per`, in the long run. May be fractional for the bucket algorithms. */
   readonly limit: number;
   readonly per: Per;
-  /** Cost that may arrive at once: the capacity of a bucket. Equal to `limit` where nothing was said. */
+  /** Cost that may arrive at once: the capacity of a bucket. Defaults to `limit`. */
   readonly burst: number;
   readonly name?: string;
 }
 
 export const counterModes = ["auto", "exact", "leased"] as const;
 
-/** How checks are decided: where the counters are, by leases, or by leases where a counter is hot. */
+/** How checks are decided: where the counters are, by leases, or by leases if a counter is hot. */
 export type CounterMode = (typeof counterModes)[number];
 
 export type FailMode = "open" | "closed" | "local";
 
-/** What a request does that lacks one of the limit's dimensions. */
+/** What happens to a request that lacks one of the limit's dimensions. */
 export type MissingDimension =
   /** All such requests share one counter: leaving a header out escapes nothing. */
   | "share"
@@ -51,7 +51,7 @@ export type MissingDimension =
 
 export interface Limit {
   readonly name?: string;
-  /** The dimensions whose values make the subject. Empty: one counter for everybody. */
+  /** The dimensions whose values make the subject. Empty: one counter for all requests. */
   readonly by: readonly string[];
   readonly algorithm: Algorithm;
   readonly windows: readonly Window[];
@@ -62,7 +62,7 @@ export interface Limit {
   readonly blockForMs: number;
   /** Whether subjects can be blocked by hand too. With `blockForMs` they always can. */
   readonly blockable: boolean;
-  /** What an edited limit does to running counters. */
+  /** What an edit of the limit does to running counters. */
   readonly onChange: "keep" | "reset";
 }
 
@@ -75,9 +75,9 @@ export interface Match {
   readonly endpoint?: string;
   /** Upper case; empty matches any. GET also matches HEAD. */
   readonly methods: readonly string[];
-  /** Every named dimension must have one of its values; `*` asks only that it is there. */
+  /** Every named dimension must have one of its values; `*` only requires it to be present. */
   readonly dimensions: DimensionValues;
-  /** Matches nothing by itself: the policy applies where it is asked for by its id. */
+  /** Matches nothing automatically: the policy applies if it is asked for by its id. */
   readonly named?: true;
 }
 
@@ -94,9 +94,9 @@ export interface Policy {
   readonly mode: "enforce" | "shadow";
   /** Requests with one of these values are not limited by this policy. */
   readonly allow: DimensionValues;
-  /** Requests with one of these values are denied. Deny goes before allow. */
+  /** Requests with one of these values are denied. Deny takes precedence over allow. */
   readonly deny: DimensionValues;
-  /** Cost of requests that name none, by endpoint pattern; the most specific pattern wins. */
+  /** Cost of requests without one, by endpoint pattern; the most specific pattern wins. */
   readonly cost: readonly { readonly endpoint: string; readonly cost: number }[];
   /** Ids of policies that do not apply where this one does. */
   readonly replaces: readonly string[];
@@ -104,60 +104,69 @@ export interface Policy {
   readonly validFromMs?: number;
   /** Applied to this share of subjects, stable by the value of one dimension. */
   readonly rollout?: { readonly percent: number; readonly by: string };
-  /** Set where another version of the policy is in force as well. */
+  /** Set if another version of the policy is in force as well. */
   readonly trial?: Trial;
   readonly onFailure: FailMode;
-  /** Whether `on_failure` was written down; linting asks that it is. */
+  /** Whether `on_failure` was written down; linting asks for it. */
   readonly onFailureChosen: boolean;
-  /** With `local`: the share of every window that a node counts by itself. Absent: half. */
+  /** With `local`: the share of every window that a node lets through on its own. Absent: half. */
   readonly localShare?: number;
-  /** With `local`: what stands in for `limits`, at its full size. Absent: `limits`, by their share. */
+  /** With `local`: the limits that stand in for `limits`, at full size. Absent: a share of `limits`. */
   readonly localLimits?: readonly Limit[];
   readonly deadlineMs?: number;
-  /** Share of the limit from which the state is `warning`. */
+  /** The share of the limit at which the state becomes `warning`. */
   readonly warnAt: number;
-  /** `exact`: every check is decided where the counters are. `leased`: by leases, however little is asked. `auto`: by leases while hot. */
+  /**
+   * `exact`: every check is decided where the counters are. `leased`: by leases, however low the demand. `auto`: by
+   * leases while hot.
+   */
   readonly counters: CounterMode;
-  /** By how much of its smallest window's limit leases may exceed what a limit allows, as a share, 0 … 1. 0: nothing is leased. */
+  /** By how much of its smallest window's limit leases may exceed a limit, as a share, 0 … 1. 0: nothing is leased. */
   readonly maxOvershoot: number;
   /** Whether denials are counted across nodes as well as on each. */
   readonly countDenials: boolean;
 }
 
 /**
- * Two versions of a policy in force at once: the new one for the first `percent` of subjects, the old one for everybody else.
- * Both are among the policies of a set, under one id, and charge the same counters.
+ * Two versions of a policy in force at once: the new one for the first `percent` of subjects, the old one for the
+ * others. Both are among the policies of a set, under one id, and charge the same counters.
  */
 export interface Trial {
-  /** Names the trial, for whoever hears of what it decides. */
+  /** Names the trial, in reports of its decisions. */
   readonly rollout: string;
   readonly side: "old" | "new";
-  /** The dimension by whose value a subject is in or out. Requests that lack it are under the old version up to 100 %. */
+  /**
+   * The dimension whose value decides whether a subject is in or out. Requests that lack it are under the old version
+   * up to 100 %.
+   */
   readonly by: string;
   readonly percent: number;
-  /** The percents that the new version goes through, ascending: subjects are told apart by the one at which they join. */
+  /**
+   * The percentages that the new version goes through, ascending: subjects are distinguished by the one at which they
+   * join.
+   */
   readonly steps: readonly number[];
   /**
-   * The old version decides for everybody. What the new one would say of its share is counted, in counters of its own, and
-   * nobody is denied by it.
+   * The old version decides for all subjects. What the new one would decide for its share is counted in separate
+   * counters, and it denies no request.
    */
   readonly shadow: boolean;
 }
 
-/** Everything one configuration says. */
+/** Everything that one configuration says. */
 export interface PolicySet {
-  /** Tells a parsed set from a document that is still to be parsed. */
+  /** Distinguishes a parsed set from a document that is still to be parsed. */
   readonly kind: "policy_set";
   readonly policies: readonly Policy[];
   /** Applies when nothing else matches. Absent: requests that match nothing are allowed without limit. */
   readonly fallback?: Policy;
   /** What is known of particular subjects: their tiers, custom limits and overrides. */
   readonly subjects: readonly SubjectEntry[];
-  /** Trees of descriptors, by which Envoy asks; their limits are among `policies`. Absent: none. */
+  /** Trees of descriptors, for Envoy's requests; their limits are among `policies`. Absent: none. */
   readonly descriptors?: readonly DescriptorDomain[];
 }
 
-/** A tier or other limits for one subject, for ever or until a moment. */
+/** A tier or other limits for one subject, forever or until a moment. */
 export interface SubjectEntry {
   readonly dimension: string;
   readonly value: string;
@@ -170,6 +179,6 @@ export interface SubjectLimit {
   /** Name of the limit; absent: every limit of the policy that is by this subject's dimension. */
   readonly limit?: string;
   readonly windows: readonly Window[];
-  /** Epoch milliseconds at which it ends by itself. */
+  /** Epoch milliseconds at which it expires. */
   readonly untilMs?: number;
 }

@@ -12,31 +12,31 @@ import { subjectShape } from "./subject-shape.ts";
 
 export const maxPolicies = 100_000;
 
-/** What was read, and where it stands in its document. */
+/** A value, and its place in the document. */
 export interface Sited<T> {
   readonly value: T;
   readonly path: Path;
 }
 
 /**
- * What could be read of one document, not yet checked against the rest of it or against other documents. It is whole
+ * What could be read of one document, not yet checked against the rest of it or against other documents. It is complete
  * only if `problems` is empty.
  */
 export interface ReadPolicies {
   readonly policies: readonly Sited<Policy>[];
-  /** Ids of all policies that were written, those that could not be read included, each with the field it comes from. */
+  /** Ids of all written policies, including those that could not be read, each with the field it comes from. */
   readonly ids: readonly Sited<string>[];
-  /** The default that was written: a policy, `none` for no limit, or `absent` where the document does not say. */
+  /** The written default: a policy, `none` for no limit, or `absent` if the document does not say. */
   readonly fallback: Policy | "none" | "absent";
   readonly subjects: readonly Sited<SubjectEntry>[];
-  /** The tree of descriptors of a domain, where the document has one. */
+  /** The tree of descriptors of a domain, if the document has one. */
   readonly descriptors?: Sited<DescriptorDomain>;
   readonly problems: Problem[];
   /** What is legal but surprising, as far as only this document's format can tell. */
   readonly warnings?: readonly Problem[];
 }
 
-/** Remembers where what was read stood. */
+/** Remembers the place of what was read. */
 export function sited<T>(shape: Shape<T>): Shape<Sited<T>> {
   return refine(shape, (value, reading) => ({ value, path: reading.path }));
 }
@@ -51,12 +51,12 @@ const documentFields = {
   ),
   subjects: described(
     listOf(sited(subjectShape), { max: maxPolicies }),
-    "Tiers of particular subjects, and limits of their own.",
+    "Tiers and overrides of particular subjects.",
     { examples: [[{ user: "u1", tier: "premium" }]] },
   ),
 };
 
-/** A document as it is written, each part read as far as it could be. */
+/** A document as written, each part as far as it could be read. */
 export interface WrittenDocument {
   readonly $schema?: string;
   readonly domain?: string;
@@ -76,7 +76,7 @@ export const documentShape: Shape<WrittenDocument> = refine(
   },
 );
 
-/** Reads a document in Sluice's own format as far as it can be read. */
+/** Reads a document in Sluice's own format as far as possible. */
 export function readPolicyDocument(document: unknown): ReadPolicies {
   const reading = new Reading();
   const written = documentShape.read(document, reading);

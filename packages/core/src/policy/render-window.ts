@@ -2,7 +2,7 @@ import { renderDuration } from "./parse-duration.ts";
 import { defaultBurst } from "./parse-window.ts";
 import type { Window } from "./policy.ts";
 
-/** `100/s burst 200`, as people write it. `parseWindow` reads it back, but for a name, which has no place in it. */
+/** `100/s burst 200`, as people write it. `parseWindow` reads it back, except for a name, which it leaves out. */
 export function renderWindow({ limit, per, burst }: Window): string {
   if (per.kind === "never") return `${renderAmount(limit)} once`;
   if (per.kind === "calendar") return `${renderAmount(limit)}/${per.unit} in ${per.timeZone}`;

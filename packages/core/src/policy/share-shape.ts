@@ -9,7 +9,7 @@ export const percentText: Shape<number> = refine(
 
 const part = number({ min: 0, max: 1 });
 
-/** From 0 to 1. What can only be meant in percent is told how that is written. */
+/** From 0 to 1. A value that can only mean percent gets a hint on how to write that. */
 const partOfOne: Shape<number> = {
   ...part,
   read(value, reading) {

@@ -16,7 +16,7 @@ const subjectLimit: Shape<SubjectLimit> = refine(
     },
     {
       limit: described(limitName, "Name of the limit. Left out: every limit that is by this subject's dimension."),
-      until: described(instant, "When these windows end by themselves."),
+      until: described(instant, "When these windows expire."),
     },
   ),
   ({ policy, windows, limit, until }): SubjectLimit => ({

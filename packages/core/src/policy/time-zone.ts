@@ -21,7 +21,7 @@ function knownTimeZones(): readonly string[] {
   return known;
 }
 
-/** Names that were found good: asking the machine takes a hundred times as long. There are fewer than this. */
+/** Names found valid: asking the machine takes a hundred times as long. There are fewer than this. */
 const good = new Set<string>();
 const maxGood = 2_000;
 

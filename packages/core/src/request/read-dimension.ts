@@ -7,12 +7,15 @@ import type { CheckRequest } from "./check-request.ts";
 
 type Dimensions = NonNullable<CheckRequest["dimensions"]>;
 
-/** A dimension as it came. An absent one is "", and "" is absent: an empty header says no more than none. */
+/** A dimension as received. An absent one is "", and "" is absent: an empty header says no more than none. */
 export function rawDimension(dimensions: Dimensions, name: string): string {
   return checkedText(dimensions, name, readField(dimensions, name));
 }
 
-/** By a name that is written down, an object is read several times as fast as by any name: those that most limits count by. */
+/**
+ * Reading a property by a literal name is several times as fast as by a variable: these are the names that most limits
+ * count by.
+ */
 function readField(dimensions: Dimensions, name: string): unknown {
   switch (name) {
     case "user":
@@ -36,7 +39,7 @@ function readField(dimensions: Dimensions, name: string): unknown {
   }
 }
 
-/** Two that every check reads. */
+/** Every check reads these two. */
 export function rawEndpoint(dimensions: Dimensions): string {
   return checkedText(dimensions, "endpoint", dimensions.endpoint);
 }
@@ -48,7 +51,7 @@ export function rawMethod(dimensions: Dimensions): string {
 function checkedText(dimensions: Dimensions, name: string, value: unknown): string {
   if (value === undefined) return "";
   if (typeof value !== "string") {
-    // What is only inherited (`toString`, …) was not sent.
+    // An inherited property (`toString`, …) was not sent.
     if (!Object.hasOwn(dimensions, name)) return "";
     throw badDimension(name, `must be a string, not ${value === null ? "null" : typeof value}`);
   }
@@ -58,7 +61,7 @@ function checkedText(dimensions: Dimensions, name: string, value: unknown): stri
   return value;
 }
 
-/** A dimension as it is counted by: addresses and endpoints in the one form that all their spellings share. */
+/** A dimension as it is counted: addresses and endpoints in the one form that all their spellings share. */
 export function readDimension(
   dimensions: Dimensions,
   name: string,
@@ -73,7 +76,7 @@ export function readDimension(
   return subject;
 }
 
-/** Who a request is about when neither a policy nor its `scope` says so, best known first. */
+/** The dimensions that identify whom a request is about if neither a policy nor its `scope` says so, best first. */
 export const identifyingDimensions: readonly string[] = [
   "user",
   "api_key",

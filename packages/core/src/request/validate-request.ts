@@ -3,8 +3,8 @@ import { maxCost, maxDeadlineMs, maxGivenLimits, maxIdLength, maxIdTtlMs, maxNam
 import type { CheckRequest } from "./check-request.ts";
 
 /**
- * Refuses a request that is not one, naming every field that is wrong. Callers in plain JavaScript have no compiler to
- * tell them that `preview: 1` is no preview. The values of dimensions are looked at when they are read.
+ * Refuses an invalid request, naming every wrong field. Callers in plain JavaScript have no compiler to tell them that
+ * `preview: 1` is not a preview. Values of dimensions are checked when they are read.
  */
 export function validateRequest(request: CheckRequest, costs: Costs = "asked"): void {
   if (isValid(request, costs)) return;
@@ -13,10 +13,10 @@ export function validateRequest(request: CheckRequest, costs: Costs = "asked"): 
   throw new SluiceError("invalid_request", message, problems);
 }
 
-/** What a cost may be: that of a check, or of a charge, for which one below 0 is a credit. */
+/** Which costs are valid: those of a check, or of a charge, for which a cost below 0 is a credit. */
 type Costs = "asked" | "charged";
 
-/** The same as having no problems, without making a list of them. */
+/** The same as having no problems, without building a list of them. */
 function isValid(request: CheckRequest, costs: Costs): boolean {
   if (!isRecord(request)) return false;
   const { domain, dimensions, cost, id, idTtlMs, preview, policies, details, receipt } = request;
@@ -93,9 +93,9 @@ function findProblems(request: CheckRequest, costs: Costs): Problem[] {
   expect("idTtlMs", isIdTtl, `a number from 1 to ${maxIdTtlMs}`);
   expect("preview", isBoolean, "true or false");
   expect("policies", isPolicyList, `a list of 1 to ${maxNamedPolicies} policy ids`);
-  expect("limits", isLimitList, `a list of 1 to ${maxGivenLimits} limits, each with a name of its own`);
+  expect("limits", isLimitList, `a list of 1 to ${maxGivenLimits} limits, each with a different name`);
   if (request.limits !== undefined && request.policies !== undefined)
-    problems.push({ path: ["limits"], message: "must not stand beside policies: one or the other decides" });
+    problems.push({ path: ["limits"], message: "cannot be combined with policies: one or the other decides" });
   expect("deadlineMs", isDeadline, `a number from 1 to ${maxDeadlineMs}`);
   expect("details", isBoolean, "true or false");
   expect("receipt", isBoolean, "true or false");

@@ -9,7 +9,7 @@ export interface SizeOptions {
 
 const maxItems = 10_000;
 
-/** A list of the same. Items that cannot be read are left out, after their problems were noted. */
+/** A list with items of one shape. Unreadable items are left out, after their problems were noted. */
 export function listOf<T>(item: Shape<T>, { min = 0, max = maxItems }: SizeOptions = {}): Shape<readonly T[]> {
   return {
     name: "a list",
@@ -55,7 +55,7 @@ interface TypedShapes {
   readonly object?: Shape<unknown>;
 }
 
-/** A union told apart by the type of the value. */
+/** A union discriminated by the type of the value. */
 export function byType<S extends TypedShapes>(shapes: S): Shape<ReadOf<S[keyof S]>> {
   const all = Object.values(shapes) as Shape<unknown>[];
   const name = all.map((shape) => shape.name).join(", or ");

@@ -9,7 +9,7 @@ export type ObjectOf<Required extends Fields, Optional extends Fields> = {
   readonly [K in keyof Required]: ReadOf<Required[K]>;
 } & { readonly [K in keyof Optional]?: ReadOf<Optional[K]> };
 
-/** An object with known keys. An unknown one is a problem, with the key that was probably meant. */
+/** An object with known keys. An unknown key is a problem, reported with the key that was probably meant. */
 export function objectOf<R extends Fields, O extends Fields = NoFields>(
   required: R,
   optional: O = {} as O,
@@ -40,7 +40,7 @@ export interface OpenObject<Known, V> {
   readonly others: Readonly<Record<string, V>>;
 }
 
-/** An object with some known, optional keys, and others that are names of the writer's own. */
+/** An object with some known, optional keys, and others that the writer chooses. */
 export function openObjectOf<O extends Fields, V>(
   optional: O,
   others: { readonly key: Shape<string>; readonly value: Shape<V>; readonly max: number },
@@ -61,8 +61,8 @@ export function openObjectOf<O extends Fields, V>(
 }
 
 /**
- * An object whose keys are names of the writer's own. What is read has no prototype, so that looking up a name that
- * is not there finds nothing, whatever the name.
+ * An object whose keys the writer chooses. The result has no prototype, so that looking up a missing name finds
+ * nothing, whatever the name.
  */
 export function mapOf<V>(
   key: Shape<string>,
@@ -130,7 +130,7 @@ function readFields(
       else if (required) complete = false;
     } else if (required) {
       complete = false;
-      // A misspelt key was reported with this one as the suggestion; to call it missing too would be noise.
+      // A misspelt key was reported with this one as the suggestion; calling it missing too would be noise.
       if (!meant.has(key)) reading.problem(`is missing; it must be ${shape.name}`, key);
     }
   }

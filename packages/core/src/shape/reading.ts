@@ -1,15 +1,15 @@
 import { type ErrorCode, type Problem, renderProblem, SluiceError } from "../errors.ts";
 
-/** The way to a field: `["policies", 0, "limits", 1, "by"]`. */
+/** The path to a field: `["policies", 0, "limits", 1, "by"]`. */
 export type Path = readonly (string | number)[];
 
-/** What reading gives instead of a value that could not be made sense of. The problem has been noted by then. */
+/** Returned instead of a value that cannot be read. Its problem has been noted by then. */
 export const invalid: unique symbol = Symbol("invalid");
 export type Invalid = typeof invalid;
 
 const maxDepth = 64;
 export const maxProblems = 1_000;
-/** Enough for the largest legal policy file many times over; an alias bomb is stopped by it. */
+/** Many times more than the largest legal policy file needs; it stops an alias bomb. */
 const maxValues = 10_000_000;
 
 const aboutKeys = new WeakSet<Problem>();
@@ -24,8 +24,8 @@ interface Reader<T> {
 }
 
 /**
- * One pass over a value from outside: knows where it is, and notes every problem on the way. Reading goes on after a
- * problem; whether all is well is told by `problems` being empty, and by nothing else.
+ * One pass over a value from outside: knows where it is, and notes every problem on the way. Reading continues after a
+ * problem; all is well if and only if `problems` is empty.
  */
 export class Reading {
   readonly problems: Problem[] = [];
@@ -34,7 +34,7 @@ export class Reading {
   #valuesRead = 0;
   #inKey = false;
 
-  /** `path` is where the value stands in the document that it is a part of. */
+  /** `path` is the value's place in the document that it is part of. */
   constructor(path: Path = []) {
     this.#path = [...path];
     this.#deepest = path.length + maxDepth;
@@ -57,7 +57,7 @@ export class Reading {
     return result;
   }
 
-  /** Reads a key of the object being read; what is wrong with it is a problem with the key. */
+  /** Reads a key of the current object; its problems are problems with the key. */
   withinKey<T>(key: string, shape: Reader<T>): T | Invalid {
     this.#inKey = true;
     const result = this.within(key, shape, key);
@@ -65,7 +65,7 @@ export class Reading {
     return result;
   }
 
-  /** Whether further problems are not kept, so that what only describes them need not be worked out. */
+  /** Whether further problems are discarded, so that describing them can be skipped. */
   get isFull(): boolean {
     return this.problems.length > maxProblems;
   }
@@ -98,7 +98,7 @@ export function problemsError(code: ErrorCode, what: string, problems: readonly 
   return new SluiceError(code, `${count} in ${what}:${shown.join("")}${more}`, problems);
 }
 
-/** How a value is called in a message: `"text"`, `42`, `a list`. Long texts are cut. */
+/** Describes a value for a message: `"text"`, `42`, `a list`. Long texts are cut. */
 export function describeValue(value: unknown): string {
   if (value === undefined) return "missing";
   if (value === null) return "empty";

@@ -16,7 +16,7 @@ import {
   text,
 } from "./shape.ts";
 
-function problemsOf(shape: Shape<unknown>, value: unknown): string[] {
+function findProblems(shape: Shape<unknown>, value: unknown): string[] {
   const result = readShape(shape, value);
   return result.ok ? [] : result.problems.map(renderProblem);
 }
@@ -31,63 +31,63 @@ describe("scalar shapes", () => {
   it("reads texts within their length and form", () => {
     const id = text({ max: 5, pattern: /^[a-z]+$/, form: "small letters" });
     expect(readValue(id, "abc")).toBe("abc");
-    expect(problemsOf(id, "ABC")).toEqual(['(root): must be small letters, but is "ABC"']);
-    expect(problemsOf(id, "abcdef")).toEqual(["(root): must have 1 to 5 characters, but has 6"]);
-    expect(problemsOf(id, "")).toEqual(["(root): must have 1 to 5 characters, but has 0"]);
-    expect(problemsOf(id, null)).toEqual(["(root): must be a text, but is empty"]);
+    expect(findProblems(id, "ABC")).toEqual(['(root): must be small letters, but is "ABC"']);
+    expect(findProblems(id, "abcdef")).toEqual(["(root): must have 1 to 5 characters, but has 6"]);
+    expect(findProblems(id, "")).toEqual(["(root): must have 1 to 5 characters, but has 0"]);
+    expect(findProblems(id, null)).toEqual(["(root): must be a text, but is empty"]);
   });
 
-  it("tells how to make a text of a number", () => {
-    expect(problemsOf(text(), 42)).toEqual(['(root): must be a text, but is the number 42; put it in quotes: "42"']);
+  it("explains how to make a text of a number", () => {
+    expect(findProblems(text(), 42)).toEqual(['(root): must be a text, but is the number 42; put it in quotes: "42"']);
   });
 
   it("reads numbers within bounds, both included", () => {
     const share = number({ min: 0, max: 1 });
     expect(readValue(share, 0)).toBe(0);
     expect(readValue(share, 1)).toBe(1);
-    expect(problemsOf(share, 1.01)).toEqual(["(root): must be a number from 0 to 1, but is 1.01"]);
-    expect(problemsOf(number({ min: 1 }), 0)).toEqual(["(root): must be a number of at least 1, but is 0"]);
-    expect(problemsOf(number({ max: 1 }), 2)).toEqual(["(root): must be a number of at most 1, but is 2"]);
+    expect(findProblems(share, 1.01)).toEqual(["(root): must be a number from 0 to 1, but is 1.01"]);
+    expect(findProblems(number({ min: 1 }), 0)).toEqual(["(root): must be a number of at least 1, but is 0"]);
+    expect(findProblems(number({ max: 1 }), 2)).toEqual(["(root): must be a number of at most 1, but is 2"]);
   });
 
   it.each([Number.NaN, Number.POSITIVE_INFINITY, "1", null, [1]])("does not take %s for a number", (value) => {
-    expect(problemsOf(number(), value)).toHaveLength(1);
-    expect(problemsOf(integer(), value)).toHaveLength(1);
+    expect(findProblems(number(), value)).toHaveLength(1);
+    expect(findProblems(integer(), value)).toHaveLength(1);
   });
 
-  it("wants whole numbers where it says so", () => {
-    expect(problemsOf(integer(), 1.5)).toEqual(["(root): must be a whole number, but is 1.5"]);
-    expect(problemsOf(integer(), 2 ** 53)).toHaveLength(1);
+  it("requires whole numbers if it says so", () => {
+    expect(findProblems(integer(), 1.5)).toEqual(["(root): must be a whole number, but is 1.5"]);
+    expect(findProblems(integer(), 2 ** 53)).toHaveLength(1);
   });
 
   it("reads nothing but true and false as a boolean", () => {
     expect(readValue(boolean, false)).toBe(false);
-    expect(problemsOf(boolean, "yes")).toEqual(['(root): must be true or false, but is "yes"']);
+    expect(findProblems(boolean, "yes")).toEqual(['(root): must be true or false, but is "yes"']);
   });
 
   it("suggests the word of a choice that was meant", () => {
     const mode = choice(["enforce", "shadow"]);
     expect(readValue(mode, "shadow")).toBe("shadow");
-    expect(problemsOf(mode, "shadwo")).toEqual([
+    expect(findProblems(mode, "shadwo")).toEqual([
       '(root): must be one of enforce, shadow, but is "shadwo"; did you mean shadow?',
     ]);
-    expect(problemsOf(mode, 1)).toEqual(["(root): must be one of enforce, shadow, but is 1"]);
+    expect(findProblems(mode, 1)).toEqual(["(root): must be one of enforce, shadow, but is 1"]);
   });
 });
 
 describe("lists and unions", () => {
   it("notes a problem with every bad item", () => {
-    expect(problemsOf(listOf(integer()), [1, "a", 2, null])).toEqual([
+    expect(findProblems(listOf(integer()), [1, "a", 2, null])).toEqual([
       '[1]: must be a whole number, but is "a"',
       "[3]: must be a whole number, but is empty",
     ]);
   });
 
   it("bounds the size of a list, and does not look into one that is too long", () => {
-    expect(problemsOf(listOf(integer(), { min: 1, max: 2 }), ["a", "b", "c"])).toEqual([
+    expect(findProblems(listOf(integer(), { min: 1, max: 2 }), ["a", "b", "c"])).toEqual([
       "(root): must have 1 to 2 entries, but has 3",
     ]);
-    expect(problemsOf(listOf(integer()), Array(10_001).fill("a"))).toHaveLength(1);
+    expect(findProblems(listOf(integer()), Array(10_001).fill("a"))).toHaveLength(1);
   });
 
   it("reads one in place of a list of one", () => {
@@ -96,25 +96,25 @@ describe("lists and unions", () => {
     expect(readValue(tags, ["a", "b"])).toEqual(["a", "b"]);
   });
 
-  it("tells a union's members apart by type", () => {
+  it("distinguishes a union's members by type", () => {
     const size = byType({ number: number(), text: text(), object: objectOf({ bytes: number() }) });
     expect(readValue(size, 1)).toBe(1);
     expect(readValue(size, "1k")).toBe("1k");
     expect(readValue(size, { bytes: 5 })).toEqual({ bytes: 5 });
-    expect(problemsOf(size, { bytes: "a" })).toEqual(['bytes: must be a number, but is "a"']);
-    expect(problemsOf(size, [])).toEqual(["(root): must be a number, or a text, or an object, but is a list"]);
+    expect(findProblems(size, { bytes: "a" })).toEqual(['bytes: must be a number, but is "a"']);
+    expect(findProblems(size, [])).toEqual(["(root): must be a number, or a text, or an object, but is a list"]);
   });
 });
 
 describe("objects", () => {
   const person = objectOf({ name: text() }, { age: integer({ min: 0 }), tags: listOf(text()) });
 
-  it("reads known keys, and leaves out what is absent", () => {
+  it("reads known keys, and leaves out absent ones", () => {
     expect(readValue(person, { name: "Ada", age: undefined })).toStrictEqual({ name: "Ada" });
   });
 
   it("notes every problem at once, each at its own path", () => {
-    expect(problemsOf(person, { aeg: 5, age: -1, tags: ["a", 1] })).toEqual([
+    expect(findProblems(person, { aeg: 5, age: -1, tags: ["a", 1] })).toEqual([
       "aeg: is not a known key; did you mean age?",
       "name: is missing; it must be a text",
       "age: must be a whole number of at least 0, but is -1",
@@ -122,14 +122,14 @@ describe("objects", () => {
     ]);
   });
 
-  it("lists the known keys where it has no suggestion", () => {
-    expect(problemsOf(person, { name: "Ada", height: 1 })).toEqual([
+  it("lists the known keys if it has no suggestion", () => {
+    expect(findProblems(person, { name: "Ada", height: 1 })).toEqual([
       "height: is not a known key; known here: name, age, tags",
     ]);
   });
 
   it("does not call a key missing that is only misspelt", () => {
-    expect(problemsOf(person, { nmae: "Ada" })).toEqual(["nmae: is not a known key; did you mean name?"]);
+    expect(findProblems(person, { nmae: "Ada" })).toEqual(["nmae: is not a known key; did you mean name?"]);
   });
 
   it("marks problems with keys, so that an editor can point at the key", () => {
@@ -142,25 +142,25 @@ describe("objects", () => {
   });
 
   it.each([[[]], ["text"], [null], [new Map()], [new Date(0)]])("does not take %s for an object", (value) => {
-    expect(problemsOf(person, value)).toHaveLength(1);
+    expect(findProblems(person, value)).toHaveLength(1);
   });
 
-  it("reads names of the writer's own in a map, and checks them", () => {
+  it("reads chosen names in a map, and checks them", () => {
     const map = mapOf(text({ pattern: /^[a-z]+$/, form: "small letters" }), integer());
     expect(readValue(map, { a: 1, b: 2 })).toEqual({ a: 1, b: 2 });
-    expect(problemsOf(map, { A: 1, b: "x" })).toEqual([
+    expect(findProblems(map, { A: 1, b: "x" })).toEqual([
       'A: must be small letters, but is "A"',
       'b: must be a whole number, but is "x"',
     ]);
   });
 
-  it("keeps known keys and names of the writer's own apart", () => {
+  it("separates known keys from chosen names", () => {
     const match = openObjectOf({ method: text() }, { key: text(), value: text(), max: 2 });
     expect(readValue(match, { method: "GET", user: "u1" })).toEqual({
       known: { method: "GET" },
       others: { user: "u1" },
     });
-    expect(problemsOf(match, { a: "1", b: "2", c: "3" })).toEqual(["(root): must have at most 2 keys, but has 3"]);
+    expect(findProblems(match, { a: "1", b: "2", c: "3" })).toEqual(["(root): must have at most 2 keys, but has 3"]);
   });
 });
 
@@ -169,9 +169,9 @@ describe("hostile input", () => {
 
   it("never sets a prototype", () => {
     const map = mapOf(text(), byType({ number: number(), object: mapOf(text(), boolean) }));
-    expect(problemsOf(map, polluting)).toEqual(["__proto__: is not allowed as a name"]);
-    expect(problemsOf(objectOf({}, { a: text() }), polluting)).toHaveLength(2);
-    expect(problemsOf(openObjectOf({ a: text() }, { key: text(), value: number(), max: 5 }), polluting)).toEqual([
+    expect(findProblems(map, polluting)).toEqual(["__proto__: is not allowed as a name"]);
+    expect(findProblems(objectOf({}, { a: text() }), polluting)).toHaveLength(2);
+    expect(findProblems(openObjectOf({ a: text() }, { key: text(), value: number(), max: 5 }), polluting)).toEqual([
       "__proto__: is not allowed as a name",
     ]);
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
@@ -184,7 +184,7 @@ describe("hostile input", () => {
   });
 
   it("takes no key from a prototype", () => {
-    expect(problemsOf(objectOf({ toString: text() }), {})).toEqual(["toString: is missing; it must be a text"]);
+    expect(findProblems(objectOf({ toString: text() }), {})).toEqual(["toString: is missing; it must be a text"]);
   });
 
   it("stops at a depth that no honest document has", () => {
@@ -195,7 +195,7 @@ describe("hostile input", () => {
     };
     let value: unknown[] = [];
     for (let depth = 0; depth < 10_000; depth++) value = [value];
-    const problems = problemsOf(nested, value);
+    const problems = findProblems(nested, value);
     expect(problems).toHaveLength(1);
     expect(problems[0]).toContain("is nested more than 64 levels deep");
   });
@@ -252,6 +252,6 @@ describe("schemas", () => {
     const even = refine(integer(), (value, reading) => (value % 2 === 0 ? value / 2 : reading.problem("must be even")));
     expect(even.schema).toEqual({ type: "integer" });
     expect(readValue(even, 4)).toBe(2);
-    expect(problemsOf(even, 3)).toEqual(["(root): must be even"]);
+    expect(findProblems(even, 3)).toEqual(["(root): must be even"]);
   });
 });

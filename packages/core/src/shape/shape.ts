@@ -1,7 +1,7 @@
 /**
  * Small readers for data from outside: policy files, request bodies, settings. A shape turns `unknown` into a typed
- * value, notes every problem it meets with its path, and carries the JSON Schema of what it accepts, so that a format,
- * its documentation and its validation are written once.
+ * value, notes every problem with its path, and carries the JSON Schema of what it accepts, so that a format, its
+ * documentation and its validation are written once.
  */
 import type { ErrorCode, Problem } from "../errors.ts";
 import { describeValue, type Invalid, invalid, type Path, problemsError, Reading } from "./reading.ts";
@@ -10,13 +10,13 @@ import { suggest } from "./suggest.ts";
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 export interface Shape<T> {
-  /** What a value of this shape is called in messages: `a text`, `a whole number from 1 to 16`. */
+  /** Describes a value of this shape in messages: `a text`, `a whole number from 1 to 16`. */
   readonly name: string;
   /** JSON Schema (2020-12) of what is accepted. */
   readonly schema: JsonSchema;
   /**
-   * The value, or `invalid` where nothing can be made of it. A list or an object with a bad part is given without that
-   * part, so that its other parts can still be checked; `reading.problems` alone tells whether all is well.
+   * The value, or `invalid` if it cannot be read. A list or an object with a bad part is returned without that part, so
+   * that its other parts can still be checked; only `reading.problems` says whether all is well.
    */
   read(value: unknown, reading: Reading): T | Invalid;
 }
@@ -28,7 +28,7 @@ export type ReadResult<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
-/** Reads a value whole, or tells every problem with it. */
+/** Reads a value completely, or returns every problem with it. */
 export function readShape<T>(shape: Shape<T>, value: unknown, path: Path = []): ReadResult<T> {
   const reading = new Reading(path);
   const result = shape.read(value, reading);
@@ -36,7 +36,7 @@ export function readShape<T>(shape: Shape<T>, value: unknown, path: Path = []): 
   return { ok: true, value: result };
 }
 
-/** Reads a value whole, or throws an error with every problem. `what` names the document in its message. */
+/** Reads a value completely, or throws an error with every problem. `what` names the document in its message. */
 export function parseShape<T>(shape: Shape<T>, value: unknown, code: ErrorCode, what: string): T {
   const result = readShape(shape, value);
   if (result.ok) return result.value;
@@ -49,7 +49,7 @@ export interface TextOptions {
   /** Most characters. Absent: 1024. */
   readonly max?: number;
   readonly pattern?: RegExp;
-  /** What the pattern asks for, as `must be …` continues: `letters, digits or . _ -`. */
+  /** What the pattern requires, completing `must be …`: `letters, digits or . _ -`. */
   readonly form?: string;
 }
 
@@ -141,7 +141,7 @@ export function choice<const T extends string>(words: readonly T[]): Shape<T> {
   };
 }
 
-/** Reads further: checks what a shape read, or turns it into something else. `raw` is the value as it was given. */
+/** Reads further: checks the result of a shape, or turns it into something else. `raw` is the original value. */
 export function refine<T, U>(
   shape: Shape<T>,
   change: (value: T, reading: Reading, raw: unknown) => U | Invalid,
@@ -157,7 +157,7 @@ export function refine<T, U>(
   };
 }
 
-/** Says in the schema what the value is for; `annotations` are further keywords, such as `default` or `examples`. */
+/** Documents the value in the schema; `annotations` are further keywords, such as `default` or `examples`. */
 export function described<T>(shape: Shape<T>, description: string, annotations: JsonSchema = {}): Shape<T> {
   return { name: shape.name, schema: { ...shape.schema, description, ...annotations }, read: shape.read };
 }

@@ -20,10 +20,10 @@ export function suggest(word: string, known: Iterable<string>): string | undefin
   return nearest;
 }
 
-/** No word of ours is half as long, with whatever hyphens it is written. */
+/** No word of ours is half as long, however many hyphens are added. */
 const maxWordLength = 64;
 
-/** Among more keys than this, none is looked for: comparing each would take seconds for a megabyte of them. */
+/** With more keys than this, none is compared: that would take seconds for a megabyte of them. */
 const maxKeysCompared = 1_000;
 
 /** Whether one of an object's keys was probably meant to be `key`. */

@@ -2,8 +2,8 @@ import { normalizeEndpoint } from "./endpoint-path.ts";
 import { ipSubject } from "./ip-address.ts";
 
 /**
- * The one form that all spellings of a value share, and that it is counted by. What should be an address and is none
- * stays as it is.
+ * The one form that all spellings of a value share, and that it is counted by. A value that should be an address but is
+ * not stays as it is.
  */
 export function canonicalValue(dimension: string, value: string, ipv6PrefixBits?: number): string {
   switch (dimension) {

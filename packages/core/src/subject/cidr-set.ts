@@ -8,15 +8,15 @@ export interface CidrRange {
   readonly prefixBits: number;
 }
 
-/** Addresses and ranges, asked on every check: as fast with ten thousand entries as with one. */
+/** Addresses and ranges, searched on every check: as fast with ten thousand entries as with one. */
 export interface CidrSet {
   has(ip: IpAddress): boolean;
 }
 
 /**
  * `10.0.0.0/8`, `2001:db8::/32`, or one address. Bits after the prefix are cleared. Ranges inside `::ffff:0:0/96` and
- * `64:ff9b::/96` become the IPv4 ranges that they carry; wider IPv6 ranges hold IPv6 addresses only, so `::/0` is not
- * everybody. Undefined for anything else.
+ * `64:ff9b::/96` become the IPv4 ranges that they carry; wider IPv6 ranges contain IPv6 addresses only, so `::/0` does
+ * not match IPv4 clients. Undefined for anything else.
  */
 export function parseCidr(text: string): CidrRange | undefined {
   const slashAt = text.lastIndexOf("/");

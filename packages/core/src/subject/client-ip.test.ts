@@ -16,7 +16,7 @@ describe("findClientIp without trusted proxies", () => {
     expect(findClientIp({ peer: "2001:DB8:0::1%eth0" })).toBe("2001:db8::1");
   });
 
-  it("is nobody for a peer that cannot be read", () => {
+  it("is undefined for a peer that cannot be read", () => {
     expect(
       findClientIp({ peer: "somewhere", forwardedFor: "198.51.100.1", trustedProxies: { hops: 1 } }),
     ).toBeUndefined();
@@ -50,14 +50,14 @@ describe("findClientIp behind proxies known by address", () => {
     ["junk at the right", "198.51.100.1, unknown", "10.0.0.1"],
     ["junk behind a good hop", "198.51.100.1, _hidden, 10.0.0.2", "10.0.0.2"],
     ["an empty hop", "198.51.100.1, , 10.0.0.2", "10.0.0.2"],
-    ["junk that nobody needs to read", "<script>, 198.51.100.1", "198.51.100.1"],
+    ["junk that need not be read", "<script>, 198.51.100.1", "198.51.100.1"],
     ["a port that is none", "198.51.100.1:http", "10.0.0.1"],
     ["a very long hop", `${"1".repeat(100_000)}, 10.0.0.2`, "10.0.0.2"],
   ])("finds the client behind %s", (_what, header, expected) => {
     expect(find(header)).toBe(expected);
   });
 
-  it("looks at 64 hops from the right and no further", () => {
+  it("considers 64 hops from the right and no more", () => {
     const proxies = (count: number) => new Array<string>(count).fill("10.0.0.2").join(",");
     expect(find(`198.51.100.1,${proxies(63)}`)).toBe("198.51.100.1");
     expect(find(`198.51.100.1,${proxies(64)}`)).toBe("10.0.0.2");
@@ -83,7 +83,7 @@ describe("findClientIp behind a number of proxies", () => {
     expect(find(2, "198.51.100.2, -, 198.51.100.1")).toBe("198.51.100.1");
   });
 
-  it.each([-1, Number.NaN])("trusts nobody for %d hops", (hops) => {
+  it.each([-1, Number.NaN])("trusts no proxy for %d hops", (hops) => {
     expect(find(hops, "198.51.100.1")).toBe("192.0.2.1");
   });
 });
@@ -91,7 +91,7 @@ describe("findClientIp behind a number of proxies", () => {
 describe("findClientIp with a peer that has no address", () => {
   const forwardedFor = "198.51.100.1, 10.0.0.2";
 
-  it.each([undefined, ""])("believes a Unix socket (%j) where the server says that it listens on one", (peer) => {
+  it.each([undefined, ""])("believes a Unix socket (%j) if the server says that it listens on one", (peer) => {
     expect(findClientIp({ peer, peerIsUnixSocket: true, forwardedFor, trustedProxies })).toBe("198.51.100.1");
     expect(findClientIp({ peer, peerIsUnixSocket: true, forwardedFor: "junk", trustedProxies })).toBeUndefined();
     expect(findClientIp({ peer, peerIsUnixSocket: true, trustedProxies })).toBeUndefined();
@@ -101,11 +101,11 @@ describe("findClientIp with a peer that has no address", () => {
     expect(findClientIp({ peer: undefined, forwardedFor, trustedProxies })).toBeUndefined();
   });
 
-  it("counts it as a hop where proxies are counted", () => {
+  it("counts it as a hop if proxies are counted", () => {
     expect(findClientIp({ peer: undefined, forwardedFor, trustedProxies: { hops: 2 } })).toBe("198.51.100.1");
   });
 
-  it("believes nothing where no proxy is trusted", () => {
+  it("believes nothing if no proxy is trusted", () => {
     expect(findClientIp({ peer: undefined, peerIsUnixSocket: true, forwardedFor })).toBeUndefined();
   });
 });
@@ -135,7 +135,7 @@ describe("findClientIp with Forwarded", () => {
     expect(find(header)).toBe(expected);
   });
 
-  it("is not read beside X-Forwarded-For", () => {
+  it("is ignored if X-Forwarded-For is given", () => {
     const question = { peer: "10.0.0.1", forwardedFor: "198.51.100.1", forwarded: "for=203.0.113.9", trustedProxies };
     expect(findClientIp(question)).toBe("198.51.100.1");
   });

@@ -4,28 +4,28 @@ import { type IpAddress, parseIp, renderIp } from "./ip-address.ts";
 export interface ClientIpQuestion {
   /**
    * The address at the other end of the connection. Undefined for a Unix socket, but also for a connection that was
-   * closed meanwhile: it is trusted only by `hops` or `peerIsUnixSocket`, else hanging up would be a way to be believed.
+   * closed meanwhile: it is trusted only by `hops` or `peerIsUnixSocket`, or hanging up would be a way to be believed.
    */
   readonly peer: string | undefined;
   /** The server listens on a Unix socket, so a peer without an address is one of our own proxies. */
   readonly peerIsUnixSocket?: boolean | undefined;
   /** `X-Forwarded-For`, one text or one per header line. */
   readonly forwardedFor?: string | readonly string[] | undefined;
-  /** `Forwarded` (RFC 7239). Give only the header that your proxies write; beside `forwardedFor` it is not read. */
+  /** `Forwarded` (RFC 7239). Pass only the header that your proxies write; it is ignored if `forwardedFor` is given. */
   readonly forwarded?: string | readonly string[] | undefined;
   readonly trustedProxies?: TrustedProxies | undefined;
 }
 
-/** Which addresses are our proxies, or how many proxies stand before us whatever their addresses. Absent: none. */
+/** Which addresses are our proxies, or how many proxies are in front of us whatever their addresses. Absent: none. */
 export type TrustedProxies = CidrSet | { readonly hops: number };
 
 const maxHops = 64;
 const maxHopLength = 128;
 
 /**
- * Whose request it is, in canonical form. A proxy adds its own peer at the right, so the headers are walked from the
- * right for as long as the last address is a trusted proxy's; the first that is not is the client's, and all left of it
- * is the client's own word. What cannot be read ends the walk at the last good address.
+ * The client's address, in canonical form. A proxy appends its own peer on the right, so the headers are walked from
+ * the right for as long as the last address is a trusted proxy's; the first that is not is the client's, and everything
+ * left of it is the client's own claim. An unreadable entry ends the walk at the last good address.
  */
 export function findClientIp(question: ClientIpQuestion): string | undefined {
   const { trustedProxies, forwardedFor, forwarded } = question;
@@ -47,7 +47,7 @@ export function findClientIp(question: ClientIpQuestion): string | undefined {
   return client === undefined ? undefined : renderIp(client);
 }
 
-/** Whether to believe what a hop says of the one before it. The peer is hop 0, and undefined where it has no address. */
+/** Whether to believe a hop's report of the one before it. The peer is hop 0, and undefined if it has no address. */
 type Trust = (ip: IpAddress | undefined, hop: number) => boolean;
 
 function createTrust(trustedProxies: TrustedProxies | undefined, trustsUnixPeer: boolean): Trust {
@@ -69,7 +69,9 @@ function* listHops(header: string | readonly string[]): Generator<string, undefi
   }
 }
 
-/** The `for` of each element of `Forwarded`, from the right; an empty text, which is junk, where there is not exactly one. */
+/**
+ * The `for` of each element of `Forwarded`, from the right; an empty text, which is junk, unless there is exactly one.
+ */
 function* listForwardedHops(header: string | readonly string[]): Generator<string, undefined> {
   const lines = typeof header === "string" ? [header] : header;
   for (const line of lines.toReversed()) {
@@ -88,8 +90,8 @@ function* listForwardedHops(header: string | readonly string[]): Generator<strin
 }
 
 /**
- * Pieces between separators that are not in quotes, from the right. From the right because what stands there was
- * written by a proxy and has its quotes in pairs: a quote left open further left cannot swallow it.
+ * Pieces between separators outside of quotes, from the right. The right end was written by a proxy and has balanced
+ * quotes: a quote left open further left cannot swallow it.
  */
 function* splitOutsideQuotes(text: string, separator: string): Generator<string, undefined> {
   let end = text.length;

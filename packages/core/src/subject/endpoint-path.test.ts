@@ -119,7 +119,7 @@ describe("normalizeEndpoint", () => {
     );
   });
 
-  it("is its own normal form where nothing is encoded", () => {
+  it("is its own normal form if nothing is encoded", () => {
     const piece = fc.constantFrom(
       "/",
       "//",
@@ -235,7 +235,7 @@ describe("otherReadings", () => {
     );
   });
 
-  it("are refused where a long path has very many", () => {
+  it("are refused if a long path has very many", () => {
     const hostile = `//h${"/a;b\\c/..%2fd;e%5c../%2e%2e//".repeat(140)}#/..`;
     expect(() => otherReadings(hostile)).toThrow(/dimensions\.endpoint can be read in too many ways/);
     // Long ones with a trick or two are not.

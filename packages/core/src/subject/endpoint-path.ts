@@ -1,13 +1,14 @@
 import { SluiceError } from "../errors.ts";
 
-/** No server takes a longer path; what comes after is not looked at. */
+/** No server accepts a longer path; the rest is ignored. */
 const maxConsidered = 8192;
 
 /**
  * The one form in which endpoints are compared, so that no way of writing a path leads past a limit. Query, fragment,
- * scheme and authority are dropped, escapes decoded once, `\` and encoded slashes taken for slashes, `;parameters` and
- * control characters removed, empty and dot segments resolved, the trailing slash dropped, letters lowered. UTF-8 is read as
- * such, escaped or as bytes; what is not UTF-8 stays as it is. A text that is normal already comes back as the same string.
+ * scheme and authority are dropped, escapes decoded once, `\` and encoded slashes treated as slashes, `;parameters` and
+ * control characters removed, empty and dot segments resolved, the trailing slash dropped, letters lowered. UTF-8 is
+ * decoded, escaped or as bytes; anything else stays as it is. A text that is normal already comes back as the same
+ * string.
  */
 export function normalizeEndpoint(raw: string): string {
   if (isNormal(raw)) return raw;
@@ -19,18 +20,21 @@ function normalForm({ path, isBytes }: Target): string {
   return joinSegments(resolveDots(splitPath(decoded, true, true).filter(isNamed)).filter(isNamed));
 }
 
-/** No path has more readings than this, its normal form included: the sum of what `otherReadings` may add. */
+/** The most readings that a path can have, its normal form included: the sum of what `otherReadings` may add. */
 export const maxReadings = 106;
 
-/** What all readings of a path may be long together: sixteen times the longest path, or all 106 of one with 600 characters. */
+/**
+ * The most characters in all readings of a path together: sixteen times the longest path, or all 106 readings of one
+ * with 600 characters.
+ */
 const maxReadingsLength = 65_536;
 
 /**
- * Every other way in which some server would read the path. Servers disagree about encoded slashes, backslashes, semicolons
- * and control characters, about resolving dot segments, and whether empty segments go before that, and about `//`, behind
- * which some look for a host. A reading keeps the empty segments that its server keeps: `/files//x`, `/files/x/`. Empty for
- * nearly every path. Throws `invalid_request` for one that is long and can be read in very many ways, which no client that
- * means well sends: what it would take to look at all of them is what an attacker is after.
+ * Every other way in which some server would read the path. Servers disagree about encoded slashes, backslashes,
+ * semicolons and control characters, about resolving dot segments and whether empty segments go before that, and about
+ * `//`, after which some look for a host. A reading keeps the empty segments that its server keeps: `/files//x`,
+ * `/files/x/`. Empty for nearly every path. Throws `invalid_request` for a long one with very many readings, which no
+ * honest client sends: the work of examining them all is what an attacker is after.
  */
 export function otherReadings(raw: string): readonly string[] {
   if (isNormal(raw)) return [];
@@ -41,16 +45,16 @@ export function otherReadings(raw: string): readonly string[] {
     if (text !== undefined) addReadings(readings, text, isBytes, ways);
   };
   read(path, everyWay);
-  // Whatever parses an address to find a host in it leaves parameters where they are.
+  // A parser that looks for a host leaves parameters in place.
   read(target.behindHost, withParameters);
   read(target.behindScheme, plainWays);
   read(target.withFragment, plainWays);
   // To some routers the first semicolon begins the query.
   if (path.includes(";")) read(path.slice(0, path.indexOf(";")), [asWritten]);
-  // Caddy passes over dots and spaces at the end, as Windows does.
+  // Caddy ignores trailing dots and spaces, as Windows does.
   const trimmed = trimEnd(path);
   if (trimmed !== path) read(trimmed, plainWays);
-  // A proxy may resolve the dots that are written as dots, and leave the encoded ones to the server behind it.
+  // A proxy may resolve the literal dots, and leave the encoded ones to the server behind it.
   if (/%2e/i.test(path)) {
     const named = splitPath(path, false, false).filter(isNamed);
     if (named.some(isDots)) read(joinSegments(resolveDots(named)), plainWays);
@@ -58,7 +62,7 @@ export function otherReadings(raw: string): readonly string[] {
   return readings.except(normalForm(target));
 }
 
-/** Readings, each once. What is found again is work as well. */
+/** Readings, each once. Finding one again is work as well. */
 class Readings {
   readonly #found = new Set<string>();
   #length = 0;
@@ -83,12 +87,12 @@ function tooAmbiguous(): SluiceError {
   ]);
 }
 
-/** A reading as the normal form would have it: `/files//x/` is `/files/x`. */
+/** A reading in the style of the normal form: `/files//x/` is `/files/x`. */
 export function withoutEmptySegments(reading: string): string {
   return joinSegments(splitPath(reading, false, false).filter(isNamed));
 }
 
-/** How a server takes a path apart. */
+/** How a server splits a path. */
 interface Way {
   readonly decodesSeparators: boolean;
   readonly splitsAtBackslash: boolean;
@@ -102,7 +106,7 @@ const everyWay: readonly Way[] = either.flatMap((decodesSeparators) =>
   ),
 );
 const withParameters: readonly Way[] = everyWay.filter(({ dropsParameters }) => !dropsParameters);
-/** Routers compare the path as it was sent, or decode the whole of it first. */
+/** Routers compare the path as sent, or decode all of it first. */
 const plainWays: readonly Way[] = withParameters.filter(({ splitsAtBackslash }) => !splitsAtBackslash);
 const asWritten: Way = plainWays.find(({ decodesSeparators }) => !decodesSeparators)!;
 
@@ -115,7 +119,7 @@ function addReadings(readings: Readings, path: string, isBytes: boolean, ways: r
     const decodesSeparators = hasEncoded && way.decodesSeparators;
     const decoded = decodedBy.get(decodesSeparators) ?? decodeEscapes(path, isBytes, decodesSeparators).toLowerCase();
     decodedBy.set(decodesSeparators, decoded);
-    // What is not in the path cannot be read in two ways.
+    // A character that is not in the path cannot be read in two ways.
     const splitsAtBackslash = way.splitsAtBackslash && decoded.includes("\\");
     const dropsParameters = way.dropsParameters && decoded.includes(";");
     const split = `${decodesSeparators} ${splitsAtBackslash} ${dropsParameters}`;
@@ -140,12 +144,15 @@ function addResolutions(readings: Readings, segments: readonly string[]): void {
 const slash = 0x2f;
 const dot = 0x2e;
 
-/** Which codes mean themselves in a path: printable ASCII but capitals and `% ? # ; \\`. Other letters may have a lower case. */
+/**
+ * Codes that mean themselves in a path: printable ASCII except capitals and `% ? # ; \\`. Other letters may have a
+ * lower case.
+ */
 const plain: Uint8Array = Uint8Array.from({ length: 128 }, (_, code) =>
   code > 0x20 && code < 0x7f && !/[A-Z%?#;\\]/.test(String.fromCharCode(code)) ? 1 : 0,
 );
 
-/** One look at each character and no allocation: nearly every request is written in normal form, and read in one way. */
+/** One look at each character and no allocation: nearly every request is in normal form, with a single reading. */
 function isNormal(raw: string): boolean {
   const { length } = raw;
   if (length > maxConsidered || raw.charCodeAt(0) !== slash) return false;
@@ -167,16 +174,16 @@ function isDotSegment(raw: string, at: number): boolean {
   return end === raw.length || raw.charCodeAt(end) === slash;
 }
 
-/** What a request names, in the ways in which servers find the path in it. */
+/** A request target, in the ways in which servers find the path in it. */
 interface Target {
   readonly path: string;
-  /** Behind `//host`, or behind the host of an address that has more or fewer slashes than two before it. */
+  /** After `//host`, or after the host of an address that has more or fewer than two slashes before it. */
   readonly behindHost: string | undefined;
-  /** Behind `x:` where a single slash follows. */
+  /** After `x:` if a single slash follows. */
   readonly behindScheme: string | undefined;
-  /** Where `#` is a character like any other. */
+  /** With `#` as an ordinary character. */
   readonly withFragment: string | undefined;
-  /** Whether each character stands for a byte, as in what Node hands out of a request. */
+  /** Whether each character stands for a byte, as in Node's request URLs. */
   readonly isBytes: boolean;
 }
 
@@ -203,7 +210,7 @@ const controls = /\p{Cc}+/gu;
 /** No server passes these on; those beyond ASCII may be bytes of UTF-8. */
 const asciiControls = /[^\P{Cc}\x80-\x9f]+/gu;
 
-/** Step by step: a pattern that looks for the end from everywhere takes time by the square of the length. */
+/** Step by step: a pattern that searches for the end from everywhere takes quadratic time. */
 function trimEnd(path: string): string {
   let end = path.length;
   for (;;) {
@@ -219,7 +226,7 @@ function splitPath(path: string, splitsAtBackslash: boolean, dropsParameters: bo
   return dropsParameters ? segments.map((segment) => segment.replace(/;.*/s, "")) : segments;
 }
 
-/** Without `.` and `..`, and what `..` takes back, also where that is an empty segment. */
+/** Without `.` and `..`, and what `..` removes, even if that is an empty segment. */
 function resolveDots(segments: readonly string[]): readonly string[] {
   const resolved: string[] = [];
   for (const segment of segments) {
@@ -243,7 +250,9 @@ function joinSegments(segments: readonly string[]): string {
   return `/${segments.join("/")}`;
 }
 
-/** Decodes `%XX` once. What is not UTF-8, and encoded separators that are ordinary characters, stay as written. */
+/**
+ * Decodes `%XX` once. Bytes that are not UTF-8, and encoded separators that are ordinary characters, stay as written.
+ */
 function decodeEscapes(path: string, isBytes: boolean, decodesSeparators: boolean): string {
   if (!isBytes && !path.includes("%")) return path;
   const beyondAscii = isBytes ? /(?:%[89a-f][0-9a-f]|[\x80-\xff])+/gi : /(?:%[89a-f][0-9a-f])+/gi;

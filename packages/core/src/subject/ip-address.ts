@@ -1,4 +1,4 @@
-/** An address as it is compared and counted. An IPv4 address is IPv4 whichever way it was written. */
+/** An address as it is compared and counted. An IPv4 address is IPv4 however it was written. */
 export type IpAddress =
   | {
       readonly family: "ipv4";
@@ -11,7 +11,7 @@ export type IpAddress =
       readonly groups: readonly number[];
     };
 
-/** Longer than any address with a zone id: what is longer is junk, and is not looked at. */
+/** Longer than any address with a zone id: anything longer is junk, and is not parsed. */
 const maxTextLength = 100;
 
 /**
@@ -69,9 +69,8 @@ export function maskIp(ip: IpAddress, prefixBits: number): IpAddress {
 export const defaultIpv6PrefixBits = 64;
 
 /**
- * Who an address stands for when it is counted: an IPv4 address is itself, an IPv6 address its network, because a
- * client may take any address inside it. Undefined for what is not an address. Canonical IPv4 text comes back as the
- * same string.
+ * The subject that an address is counted as: an IPv4 address itself, an IPv6 address's network, because a client may
+ * take any address inside it. Undefined if it is not an address. Canonical IPv4 text comes back as the same string.
  */
 export function ipSubject(text: string, ipv6PrefixBits: number = defaultIpv6PrefixBits): string | undefined {
   if (!(Number.isInteger(ipv6PrefixBits) && ipv6PrefixBits >= 0 && ipv6PrefixBits <= 128)) {
@@ -116,7 +115,7 @@ function readIpv4(text: string, start: number, end: number): number | undefined 
       digits = 0;
       part = 0;
     } else if (code >= 0x30 && code <= 0x39) {
-      // Some readers take a leading zero for octal: `010.0.0.1` is two addresses, so it is none.
+      // Some parsers treat a leading zero as octal: `010.0.0.1` is two addresses, so it is none.
       if (digits > 0 && part === 0) return undefined;
       part = part * 10 + code - 0x30;
       if (part > 255) return undefined;
@@ -129,7 +128,7 @@ function readIpv4(text: string, start: number, end: number): number | undefined 
 function readIpv6(text: string, start: number, end: number): number[] | undefined {
   const groups = [0, 0, 0, 0, 0, 0, 0, 0];
   let count = 0;
-  /** How many groups stand before `::`. */
+  /** How many groups come before `::`. */
   let gapAt = -1;
   let at = start;
   if (text.charCodeAt(at) === colon) {

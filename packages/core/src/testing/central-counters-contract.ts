@@ -9,7 +9,7 @@ import {
   only,
   type StoreUnderTest,
 } from "./counter-store-contract.ts";
-import { compileTestLimit, resolvedLimit, windowOf } from "./test-limit.ts";
+import { compileTestLimit, resolvedLimit, testWindow } from "./test-limit.ts";
 
 const leasable: readonly Algorithm[] = ["gcra", "token_bucket", "leaky_bucket", "fixed_window", "sliding_window"];
 
@@ -17,7 +17,7 @@ const holdMs = 65_000;
 
 /** 1 000 per minute, of which 100 may be unspent. */
 function tenth(algorithm: Algorithm, policy = "test"): ResolvedLimit {
-  const windows = [windowOf(1000, 60_000)];
+  const windows = [testWindow(1000, 60_000)];
   return resolvedLimit(compileTestLimit({ algorithm, windows, policy, maxOvershoot: 0.1 }), "u");
 }
 
@@ -34,16 +34,20 @@ async function remaining({ store }: StoreUnderTest, limit: ResolvedLimit): Promi
   return only(await store.peek([limit])).remaining;
 }
 
-/** What a store keeps that grants leases, beside `counterStoreContract`. */
+/** The promises of a store that grants leases, on top of `counterStoreContract`. */
 export const centralCountersContract: readonly ContractCase[] = [
   ...forEachAlgorithm(
     "a grant is charged when it is made, to every window",
     async (algorithm, under) => {
-      const windows = [windowOf(1000, 60_000), windowOf(5000, 3_600_000)];
+      const windows = [testWindow(1000, 60_000), testWindow(5000, 3_600_000)];
       const limit = resolvedLimit(compileTestLimit({ algorithm, windows, maxOvershoot: 0.1 }), "u");
       const answer = await lease(under.store, limit, { want: 30 });
       expectEqual([answer.granted, answer.unspent], [30, 30], "there is room for it");
-      expectEqual(only({ ...answer, taken: true, receipt: undefined, replayed: false }).remaining, 970, "it is told");
+      expectEqual(
+        only({ ...answer, taken: true, receipt: undefined, replayed: false }).remaining,
+        970,
+        "it is reported",
+      );
       const readings = await under.store.read(limit);
       expectEqual(
         readings.map((reading) => reading.remaining),
@@ -62,14 +66,14 @@ export const centralCountersContract: readonly ContractCase[] = [
       expectEqual((await lease(under.store, limit, { want: 30 })).granted, 7, "seven are left");
       const none = await lease(under.store, limit, { want: 30 });
       expectEqual(none.granted, 0, "and then none");
-      expectEqual(none.outcomes[0]?.fits, "later", "which is told as a denial of one");
+      expectEqual(none.outcomes[0]?.fits, "later", "which is reported as a denial of one");
       expectEqual(none.unspent, 7, "the ledger knows of the first grant");
     },
     leasable,
   ),
 
   ...forEachAlgorithm(
-    "what is unspent never exceeds the allowance, and no grant is more than half of what that leaves",
+    "unspent units never exceed the allowance, and no grant is more than half of what that leaves",
     async (algorithm, under) => {
       const limit = tenth(algorithm);
       const grants: number[] = [];
@@ -80,7 +84,7 @@ export const centralCountersContract: readonly ContractCase[] = [
   ),
 
   ...forEachAlgorithm(
-    "what was spent makes room for more, and stays charged",
+    "spent units make room for more, and stay charged",
     async (algorithm, under) => {
       const limit = tenth(algorithm);
       const { epoch } = await lease(under.store, limit, { want: 50 });
@@ -93,7 +97,7 @@ export const centralCountersContract: readonly ContractCase[] = [
   ),
 
   ...forEachAlgorithm(
-    "what is returned is back in the counters, and leaves the ledger",
+    "returned units are back in the counters, and leave the ledger",
     async (algorithm, under) => {
       const limit = tenth(algorithm);
       const { epoch } = await lease(under.store, limit, { want: 50 });
@@ -151,14 +155,14 @@ export const centralCountersContract: readonly ContractCase[] = [
       await under.store.take([{ ...limit, cost: 100 }]);
       const before = await remaining(under, limit);
       const late = await lease(under.store, limit, { settled: { epoch, spent: 0, kept: 0, returned: 50 } });
-      expectEqual(late.unspent, 0, "nobody spends it any more");
-      expectEqual(await remaining(under, limit), before, "and nobody gives it back");
+      expectEqual(late.unspent, 0, "it can no longer be spent");
+      expectEqual(await remaining(under, limit), before, "nor given back");
     },
     leasable,
   ),
 
   ...forEachAlgorithm(
-    "what is kept is remembered for as long as the new grant",
+    "kept units are remembered for as long as the new grant",
     async (algorithm, under) => {
       const limit = tenth(algorithm);
       const first = await lease(under.store, limit, { want: 50 });
@@ -175,10 +179,10 @@ export const centralCountersContract: readonly ContractCase[] = [
   ),
 
   ...forEachAlgorithm(
-    "what is returned after the burst was lowered is given back to a counter that is just used up",
+    "units returned after the burst was lowered go to a counter that is just used up",
     async (algorithm, under) => {
       const before = tenth(algorithm);
-      const windows = [windowOf(1000, 60_000, 100)];
+      const windows = [testWindow(1000, 60_000, 100)];
       const after = resolvedLimit(compileTestLimit({ algorithm, windows, maxOvershoot: 0.1 }), "u");
       const { epoch } = await lease(under.store, before, { want: 50 });
       await under.store.take([{ ...before, cost: 900 }]);
@@ -195,13 +199,17 @@ export const centralCountersContract: readonly ContractCase[] = [
   ),
 
   ...forEachAlgorithm(
-    "a reset forgets the counters, and not what is out",
+    "a reset forgets the counters, but not outstanding units",
     async (algorithm, under) => {
       const limit = tenth(algorithm);
       await lease(under.store, limit, { want: 50 });
       await under.store.reset([limit]);
       expectEqual(await remaining(under, limit), 1000, "as good as new");
-      expectEqual((await lease(under.store, limit, { want: 1000 })).granted, 25, "fifty may still be spent elsewhere");
+      expectEqual(
+        (await lease(under.store, limit, { want: 1000 })).granted,
+        25,
+        "fifty may still be spent on other nodes",
+      );
     },
     leasable,
   ),
@@ -224,10 +232,10 @@ export const centralCountersContract: readonly ContractCase[] = [
   ),
 
   {
-    name: "limits that cannot be leased are refused, and told of",
+    name: "limits that cannot be leased are refused, with the reason",
     async run(open) {
       const { store } = await open();
-      const windows = [windowOf(1000, 60_000)];
+      const windows = [testWindow(1000, 60_000)];
       const once = { limit: 1000, per: { kind: "never" as const }, burst: 1000 };
       const refused = [
         compileTestLimit({ algorithm: "gcra", windows, maxOvershoot: 0.1, blockable: true, policy: "blockable" }),

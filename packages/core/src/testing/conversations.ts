@@ -1,6 +1,6 @@
 // Long because it is one table: every step of every golden conversation, with its because.
 import type { Algorithm, Window } from "../policy/policy.ts";
-import { windowOf } from "./test-limit.ts";
+import { testWindow } from "./test-limit.ts";
 
 /**
  * Golden conversations: what every engine has to answer, step by step, and why. They begin at 22:00:00.000 UTC, the
@@ -15,7 +15,7 @@ export interface Conversation {
   readonly steps: readonly Step[];
 }
 
-/** Something that is done to the counter without asking: so much is charged, or given back; or its subject is blocked. */
+/** An unconditional action on the counter: a charge, a credit, or a block of its subject. */
 export type StoreAction =
   | { readonly does: "charge"; readonly cost: number }
   | { readonly does: "credit"; readonly cost: number }
@@ -88,17 +88,17 @@ const bucketSteps: readonly Step[] = [
 ];
 
 export const conversations: readonly Conversation[] = [
-  { name: "GCRA, 2/s burst 5", algorithm: "gcra", windows: [windowOf(2, second, 5)], steps: bucketSteps },
+  { name: "GCRA, 2/s burst 5", algorithm: "gcra", windows: [testWindow(2, second, 5)], steps: bucketSteps },
   {
     name: "token bucket, 2/s burst 5: the same mathematics",
     algorithm: "token_bucket",
-    windows: [windowOf(2, second, 5)],
+    windows: [testWindow(2, second, 5)],
     steps: bucketSteps,
   },
   {
     name: "GCRA at a rate that does not divide a second, 3/s",
     algorithm: "gcra",
-    windows: [windowOf(3, second)],
+    windows: [testWindow(3, second)],
     steps: [
       { at: 0, cost: 1, answer: "allowed", remaining: 2, because: "one of three" },
       { at: 0, cost: 2, answer: "allowed", remaining: 0, because: "all three" },
@@ -106,13 +106,13 @@ export const conversations: readonly Conversation[] = [
       { at: 333, cost: 1, answer: "denied", remaining: 0, retryAfterMs: 1, because: "a third of a millisecond early" },
       { at: 334, cost: 1, answer: "allowed", remaining: 0, because: "the first whole millisecond that is late enough" },
       { at: 1333, cost: 3, answer: "denied", remaining: 2, retryAfterMs: 1, because: "1 333.3 ms buys the fourth" },
-      { at: 1334, cost: 3, answer: "allowed", remaining: 0, because: "rounding costs nobody a request" },
+      { at: 1334, cost: 3, answer: "allowed", remaining: 0, because: "rounding costs no request" },
     ],
   },
   {
     name: "GCRA, three requests in a second and three more in the next, 3/s",
     algorithm: "gcra",
-    windows: [windowOf(3, second)],
+    windows: [testWindow(3, second)],
     steps: [
       { at: 0, cost: 1, answer: "allowed", remaining: 2, because: "the first" },
       { at: 0, cost: 1, answer: "allowed", remaining: 1, because: "the second" },
@@ -126,7 +126,7 @@ export const conversations: readonly Conversation[] = [
   {
     name: "token bucket at a fractional rate, 16.67/s burst 1000",
     algorithm: "token_bucket",
-    windows: [windowOf(16.67, second, 1000)],
+    windows: [testWindow(16.67, second, 1000)],
     steps: [
       { at: 0, cost: 1000, answer: "allowed", remaining: 0, because: "the burst" },
       { at: 0, cost: 1, answer: "denied", remaining: 0, retryAfterMs: 60, because: "1 s / 16.67 = 59.99 ms" },
@@ -137,7 +137,7 @@ export const conversations: readonly Conversation[] = [
   {
     name: "GCRA below one a second, 1/2s",
     algorithm: "gcra",
-    windows: [windowOf(1, 2 * second)],
+    windows: [testWindow(1, 2 * second)],
     steps: [
       { at: 0, cost: 1, answer: "allowed", remaining: 0, because: "the only one" },
       { at: 1999, cost: 1, answer: "denied", remaining: 0, retryAfterMs: 1, because: "not floored to a second" },
@@ -147,7 +147,7 @@ export const conversations: readonly Conversation[] = [
   {
     name: "GCRA, windows of half a second and of 1.9 s are not floored",
     algorithm: "gcra",
-    windows: [windowOf(1, 500), windowOf(2, 1900)],
+    windows: [testWindow(1, 500), testWindow(2, 1900)],
     steps: [
       { at: 0, cost: 1, answer: "allowed", remaining: 0, because: "the half-second window has the smaller share left" },
       { at: 499, cost: 1, answer: "denied", remaining: 0, retryAfterMs: 1, because: "0.5 s is 500 ms" },
@@ -157,9 +157,9 @@ export const conversations: readonly Conversation[] = [
     ],
   },
   {
-    name: "leaky bucket, 2/s burst 4, tells the place in its queue",
+    name: "leaky bucket, 2/s burst 4, returns the place in its queue",
     algorithm: "leaky_bucket",
-    windows: [windowOf(2, second, 4)],
+    windows: [testWindow(2, second, 4)],
     steps: [
       { at: 0, cost: 1, answer: "allowed", remaining: 3, queue: [1, 0], because: "an empty bucket serves at once" },
       { at: 0, cost: 1, answer: "allowed", remaining: 2, queue: [2, 500], because: "one is before it" },
@@ -196,7 +196,7 @@ export const conversations: readonly Conversation[] = [
   {
     name: "fixed window, 10/m",
     algorithm: "fixed_window",
-    windows: [windowOf(10, minute)],
+    windows: [testWindow(10, minute)],
     steps: [
       { at: 0, cost: 4, answer: "allowed", remaining: 6, resetAfterMs: minute, because: "four of ten" },
       { at: 10, cost: 7, answer: "denied", remaining: 6, retryAfterMs: 59_990, because: "not until the window ends" },
@@ -217,7 +217,7 @@ export const conversations: readonly Conversation[] = [
   {
     name: "fixed window of 1.5 s, aligned to the epoch",
     algorithm: "fixed_window",
-    windows: [windowOf(1, 1500)],
+    windows: [testWindow(1, 1500)],
     steps: [
       { at: 0, cost: 1, answer: "allowed", remaining: 0, because: "22:00:00 is a multiple of 1.5 s" },
       { at: 1499, cost: 1, answer: "denied", remaining: 0, retryAfterMs: 1, because: "the same window" },
@@ -263,7 +263,7 @@ export const conversations: readonly Conversation[] = [
   {
     name: "sliding window, 10/10s",
     algorithm: "sliding_window",
-    windows: [windowOf(10, 10 * second)],
+    windows: [testWindow(10, 10 * second)],
     steps: [
       { at: 5000, cost: 10, answer: "allowed", remaining: 0, because: "all ten in the middle of a window" },
       {
@@ -301,7 +301,7 @@ export const conversations: readonly Conversation[] = [
   {
     name: "sliding log, 5/10s",
     algorithm: "sliding_log",
-    windows: [windowOf(5, 10 * second)],
+    windows: [testWindow(5, 10 * second)],
     steps: [
       { at: 0, cost: 2, answer: "allowed", remaining: 3, because: "two" },
       { at: 4000, cost: 2, answer: "allowed", remaining: 1, because: "two more" },
@@ -322,9 +322,9 @@ export const conversations: readonly Conversation[] = [
     ],
   },
   {
-    name: "several windows, 4/s and 1000/h: of those that fit, the smaller share left speaks, not the smaller number",
+    name: "several windows, 4/s and 1000/h: of those that fit, the one with the smaller share left decides, not the smaller number",
     algorithm: "gcra",
-    windows: [windowOf(4, second), windowOf(1000, hour)],
+    windows: [testWindow(4, second), testWindow(1000, hour)],
     steps: [
       { at: 0, cost: 1, answer: "allowed", remaining: 3, speaks: 0, because: "3 of 4 is less than 999 of 1000" },
       {
@@ -340,7 +340,7 @@ export const conversations: readonly Conversation[] = [
   {
     name: "several windows, 50/10ms and 120/h, once much of the hour is used",
     algorithm: "fixed_window",
-    windows: [windowOf(50, 10), windowOf(120, hour)],
+    windows: [testWindow(50, 10), testWindow(120, hour)],
     steps: [
       { at: 0, cost: 50, answer: "allowed", remaining: 0, because: "nothing is left of the short one" },
       {
@@ -362,9 +362,9 @@ export const conversations: readonly Conversation[] = [
     ],
   },
   {
-    name: "several windows, 10/s and 15/m: all must agree, the longest wait speaks",
+    name: "several windows, 10/s and 15/m: all must agree, the longest wait decides",
     algorithm: "fixed_window",
-    windows: [windowOf(10, second), windowOf(15, minute)],
+    windows: [testWindow(10, second), testWindow(15, minute)],
     steps: [
       { at: 0, cost: 10, answer: "allowed", remaining: 0, because: "the second is used up, 5 are left in the minute" },
       {
@@ -400,7 +400,7 @@ export const conversations: readonly Conversation[] = [
   {
     name: "GCRA, 2/s burst 5, is given back without a receipt",
     algorithm: "gcra",
-    windows: [windowOf(2, second, 5)],
+    windows: [testWindow(2, second, 5)],
     steps: [
       { at: 0, cost: 5, answer: "allowed", remaining: 0, resetAfterMs: 2500, because: "the burst" },
       {
@@ -443,7 +443,7 @@ export const conversations: readonly Conversation[] = [
   {
     name: "leaky bucket, 2/s burst 4, is emptied by giving back",
     algorithm: "leaky_bucket",
-    windows: [windowOf(2, second, 4)],
+    windows: [testWindow(2, second, 4)],
     steps: [
       { at: 0, cost: 4, answer: "allowed", remaining: 0, queue: [4, 0], because: "full" },
       {
@@ -460,7 +460,7 @@ export const conversations: readonly Conversation[] = [
   {
     name: "fixed window, 10/m, is given back without a receipt",
     algorithm: "fixed_window",
-    windows: [windowOf(10, minute)],
+    windows: [testWindow(10, minute)],
     steps: [
       { at: 0, cost: 10, answer: "allowed", remaining: 0, because: "all of it" },
       {
@@ -502,7 +502,7 @@ export const conversations: readonly Conversation[] = [
   {
     name: "sliding window, 10/10s, is given back without a receipt",
     algorithm: "sliding_window",
-    windows: [windowOf(10, 10 * second)],
+    windows: [testWindow(10, 10 * second)],
     steps: [
       { at: 5000, cost: 10, answer: "allowed", remaining: 0, because: "all ten" },
       { at: 15_000, cost: 2, answer: "allowed", remaining: 3, because: "10 × 0.5 + 2" },
@@ -527,7 +527,7 @@ export const conversations: readonly Conversation[] = [
   {
     name: "sliding log, 5/10s, is given back without a receipt, newest first",
     algorithm: "sliding_log",
-    windows: [windowOf(5, 10 * second)],
+    windows: [testWindow(5, 10 * second)],
     steps: [
       { at: 0, cost: 2, answer: "allowed", remaining: 3, because: "two" },
       { at: 4000, cost: 3, answer: "allowed", remaining: 0, because: "three more" },
@@ -554,7 +554,7 @@ export const conversations: readonly Conversation[] = [
   {
     name: "GCRA, 5/s, whose subject is blocked by hand",
     algorithm: "gcra",
-    windows: [windowOf(5, second)],
+    windows: [testWindow(5, second)],
     blockable: true,
     steps: [
       { at: 0, cost: 1, answer: "allowed", remaining: 4, because: "not blocked" },
@@ -595,7 +595,7 @@ export const conversations: readonly Conversation[] = [
       },
       { at: 11_099, cost: 1, answer: "blocked", remaining: 0, retryAfterMs: 1, because: "the last millisecond" },
       { at: 11_100, cost: 5, answer: "allowed", remaining: 0, because: "over" },
-      { at: 11_100, cost: 1, answer: "denied", remaining: 0, retryAfterMs: 200, because: "denials block nobody here" },
+      { at: 11_100, cost: 1, answer: "denied", remaining: 0, retryAfterMs: 200, because: "denials do not block here" },
       { at: 11_300, cost: 1, answer: "allowed", remaining: 0, because: "as was said" },
     ],
   },

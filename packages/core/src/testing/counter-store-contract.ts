@@ -4,7 +4,7 @@ import { SluiceError } from "../errors.ts";
 import type { CompiledLimit } from "../limits/compiled-limit.ts";
 import { type Algorithm, algorithms } from "../policy/policy.ts";
 import { type Conversation, conversations, type Step, type StoreAction } from "./conversations.ts";
-import { compileTestLimit, resolvedLimit, windowOf } from "./test-limit.ts";
+import { compileTestLimit, resolvedLimit, testWindow } from "./test-limit.ts";
 
 /** A store to be held to the contract, opened at `conversationStartMs`, whose time the test moves. */
 export interface StoreUnderTest {
@@ -59,7 +59,7 @@ function conversationCase(conversation: Conversation): ContractCase {
         expectEqual(answer.taken, step.answer === "allowed", why);
         expectEqual(outcome.remaining, step.remaining, `remaining, ${why}`);
         if (step.speaks !== undefined)
-          expectEqual(limit.windows.indexOf(outcome.window), step.speaks, `the window that speaks, ${why}`);
+          expectEqual(limit.windows.indexOf(outcome.window), step.speaks, `the deciding window, ${why}`);
         if (step.answer === "allowed") expectEqual(outcome.retryAfterMs, 0, `retryAfterMs, ${why}`);
         if (step.answer === "never")
           expectEqual(outcome.retryAfterMs === Number.POSITIVE_INFINITY, true, `no wait helps, ${why}`);
@@ -95,8 +95,8 @@ export const counterStoreContract: readonly ContractCase[] = [
   ...conversations.map(conversationCase),
 
   ...forEachAlgorithm("a request of several limits takes from all or from none", async (algorithm, { store }) => {
-    const wide = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)], policy: "wide" });
-    const narrow = compileTestLimit({ algorithm, windows: [windowOf(2, 60_000)], policy: "narrow" });
+    const wide = compileTestLimit({ algorithm, windows: [testWindow(10, 60_000)], policy: "wide" });
+    const narrow = compileTestLimit({ algorithm, windows: [testWindow(2, 60_000)], policy: "narrow" });
     const ask = (cost: number): TakeAnswer | Promise<TakeAnswer> =>
       store.take([resolvedLimit(wide, "t", cost), resolvedLimit(narrow, "u", cost)]);
     expectEqual((await ask(2)).taken, true, "both have room");
@@ -108,10 +108,10 @@ export const counterStoreContract: readonly ContractCase[] = [
   }),
 
   {
-    name: "a request of no limits is taken, and disturbs nobody who asks at the same time",
+    name: "a request without limits is taken, and disturbs no concurrent request",
     async run(open) {
       const { store } = await open();
-      const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(2, 60_000)] });
+      const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(2, 60_000)] });
       const [one, other] = [resolvedLimit(limit, "one"), resolvedLimit(limit, "other")];
       await store.take([{ ...other, cost: 2 }]);
       const [nothing, both] = await Promise.all([store.take([]), store.take([one, other])]);
@@ -123,7 +123,7 @@ export const counterStoreContract: readonly ContractCase[] = [
   },
 
   ...forEachAlgorithm("peek changes nothing, however often", async (algorithm, { store }) => {
-    const limit = compileTestLimit({ algorithm, windows: [windowOf(3, 60_000)] });
+    const limit = compileTestLimit({ algorithm, windows: [testWindow(3, 60_000)] });
     await store.take([resolvedLimit(limit, "u", 1)]);
     for (let i = 0; i < 10; i++) {
       const peeked = await store.peek([resolvedLimit(limit, "u", 2)]);
@@ -133,9 +133,9 @@ export const counterStoreContract: readonly ContractCase[] = [
   }),
 
   ...forEachAlgorithm(
-    "denials keep nobody out: the counter frees while they keep coming",
+    "denials keep no subject out: the counter frees while they keep coming",
     async (algorithm, { store, advance }) => {
-      const limit = compileTestLimit({ algorithm, windows: [windowOf(2, 1000)] });
+      const limit = compileTestLimit({ algorithm, windows: [testWindow(2, 1000)] });
       await store.take([resolvedLimit(limit, "u", 2)]);
       let allowedAt = -1;
       for (let at = 0; at <= 3000 && allowedAt < 0; at += 50) {
@@ -147,8 +147,8 @@ export const counterStoreContract: readonly ContractCase[] = [
   ),
 
   ...forEachAlgorithm("subjects and policies do not share counters", async (algorithm, { store }) => {
-    const one = compileTestLimit({ algorithm, windows: [windowOf(1, 60_000)], policy: "one" });
-    const other = compileTestLimit({ algorithm, windows: [windowOf(1, 60_000)], policy: "other" });
+    const one = compileTestLimit({ algorithm, windows: [testWindow(1, 60_000)], policy: "one" });
+    const other = compileTestLimit({ algorithm, windows: [testWindow(1, 60_000)], policy: "other" });
     for (const [limit, subject] of [
       [one, "a"],
       [one, "b"],
@@ -171,7 +171,7 @@ export const counterStoreContract: readonly ContractCase[] = [
   }),
 
   ...forEachAlgorithm("give returns a take, once", async (algorithm, { store, advance }) => {
-    const limit = compileTestLimit({ algorithm, windows: [windowOf(4, 60_000)] });
+    const limit = compileTestLimit({ algorithm, windows: [testWindow(4, 60_000)] });
     const { receipt } = await store.take([resolvedLimit(limit, "u", 3)], { receipt: true });
     expectEqual(typeof receipt, "string", "a take that asks for a receipt gets one");
     await advance(10);
@@ -182,7 +182,7 @@ export const counterStoreContract: readonly ContractCase[] = [
   }),
 
   ...forEachAlgorithm("a give-back that comes too late is void", async (algorithm, { store, advance }) => {
-    const limit = compileTestLimit({ algorithm, windows: [windowOf(4, 1000)] });
+    const limit = compileTestLimit({ algorithm, windows: [testWindow(4, 1000)] });
     const { receipt } = await store.take([resolvedLimit(limit, "u", 4)], { receipt: true });
     await advance(2000);
     expectEqual((await store.take([resolvedLimit(limit, "u", 4)])).taken, true, "the first take has passed");
@@ -191,7 +191,7 @@ export const counterStoreContract: readonly ContractCase[] = [
   }),
 
   ...forEachAlgorithm("a give-back leaves what others took since", async (algorithm, { store, advance }) => {
-    const limit = compileTestLimit({ algorithm, windows: [windowOf(10, 10_000)] });
+    const limit = compileTestLimit({ algorithm, windows: [testWindow(10, 10_000)] });
     const { receipt } = await store.take([resolvedLimit(limit, "u", 5)], { receipt: true });
     await advance(3000);
     await store.take([resolvedLimit(limit, "u", 2)]);
@@ -203,7 +203,7 @@ export const counterStoreContract: readonly ContractCase[] = [
   ...forEachAlgorithm(
     "a give-back in the next window leaves that window's own takes",
     async (algorithm, { store, advance }) => {
-      const limit = compileTestLimit({ algorithm, windows: [windowOf(10, 1000)] });
+      const limit = compileTestLimit({ algorithm, windows: [testWindow(10, 1000)] });
       const { receipt } = await store.take([resolvedLimit(limit, "u", 8)], { receipt: true });
       await advance(1500);
       await store.take([resolvedLimit(limit, "u", 5)]);
@@ -214,7 +214,7 @@ export const counterStoreContract: readonly ContractCase[] = [
   ),
 
   ...forEachAlgorithm("a give-back after a reset is void", async (algorithm, { store }) => {
-    const limit = compileTestLimit({ algorithm, windows: [windowOf(4, 60_000)] });
+    const limit = compileTestLimit({ algorithm, windows: [testWindow(4, 60_000)] });
     const asked = [resolvedLimit(limit, "u", 4)];
     const { receipt } = await store.take(asked, { receipt: true });
     await store.reset(asked);
@@ -224,9 +224,9 @@ export const counterStoreContract: readonly ContractCase[] = [
   }),
 
   ...forEachAlgorithm(
-    "charge takes what is not there, and its debt is bounded",
+    "charge takes more than there is, and its debt is bounded",
     async (algorithm, { store, advance }) => {
-      const limit = compileTestLimit({ algorithm, windows: [windowOf(10, 1000)] });
+      const limit = compileTestLimit({ algorithm, windows: [testWindow(10, 1000)] });
       await store.charge([resolvedLimit(limit, "u", 3)]);
       expectEqual(only(await store.peek([resolvedLimit(limit, "u", 1)])).remaining, 7, "a charge that fits is a take");
       for (let i = 0; i < 50; i++) await store.charge([resolvedLimit(limit, "u", 10)]);
@@ -243,7 +243,7 @@ export const counterStoreContract: readonly ContractCase[] = [
   ),
 
   ...forEachAlgorithm("a credit gives back without a receipt, and not beyond empty", async (algorithm, { store }) => {
-    const limit = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)] });
+    const limit = compileTestLimit({ algorithm, windows: [testWindow(10, 60_000)] });
     const remaining = async (): Promise<number> => only(await store.peek([resolvedLimit(limit, "u")])).remaining;
     await store.take([resolvedLimit(limit, "u", 8)]);
     await store.take([resolvedLimit(limit, "other", 8)]);
@@ -257,7 +257,7 @@ export const counterStoreContract: readonly ContractCase[] = [
   }),
 
   ...forEachAlgorithm("a credit pays debt off first", async (algorithm, { store }) => {
-    const limit = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)] });
+    const limit = compileTestLimit({ algorithm, windows: [testWindow(10, 60_000)] });
     await store.charge([resolvedLimit(limit, "u", 10)]);
     await store.charge([resolvedLimit(limit, "u", 6)]);
     await store.charge([resolvedLimit(limit, "u", -5)]);
@@ -266,20 +266,23 @@ export const counterStoreContract: readonly ContractCase[] = [
     expectEqual(only(await store.peek([resolvedLimit(limit, "u")])).remaining, 2, "then two are there");
   }),
 
-  ...forEachAlgorithm("a credit of what was never counted changes nothing", async (algorithm, { store, advance }) => {
-    const limit = compileTestLimit({ algorithm, windows: [windowOf(4, 1000)] });
-    await store.charge([resolvedLimit(limit, "u", -3)]);
-    const fresh = only(await store.peek([resolvedLimit(limit, "u")]));
-    expectEqual([fresh.remaining, fresh.resetAfterMs], [4, 0], "as good as new");
-    await store.take([resolvedLimit(limit, "u", 4)]);
-    await advance(2000);
-    await store.charge([resolvedLimit(limit, "u", -3)]);
-    expectEqual((await store.take([resolvedLimit(limit, "u", 4)])).taken, true, "idle again: the whole window");
-    expectEqual((await store.take([resolvedLimit(limit, "u")])).taken, false, "and nothing more");
-  }),
+  ...forEachAlgorithm(
+    "a credit to a counter that was never used changes nothing",
+    async (algorithm, { store, advance }) => {
+      const limit = compileTestLimit({ algorithm, windows: [testWindow(4, 1000)] });
+      await store.charge([resolvedLimit(limit, "u", -3)]);
+      const fresh = only(await store.peek([resolvedLimit(limit, "u")]));
+      expectEqual([fresh.remaining, fresh.resetAfterMs], [4, 0], "as good as new");
+      await store.take([resolvedLimit(limit, "u", 4)]);
+      await advance(2000);
+      await store.charge([resolvedLimit(limit, "u", -3)]);
+      expectEqual((await store.take([resolvedLimit(limit, "u", 4)])).taken, true, "idle again: the whole window");
+      expectEqual((await store.take([resolvedLimit(limit, "u")])).taken, false, "and nothing more");
+    },
+  ),
 
   ...forEachAlgorithm("a receipt is void once a credit has emptied its counter", async (algorithm, { store }) => {
-    const limit = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)] });
+    const limit = compileTestLimit({ algorithm, windows: [testWindow(10, 60_000)] });
     const { receipt } = await store.take([resolvedLimit(limit, "u", 5)], { receipt: true });
     await store.charge([resolvedLimit(limit, "u", -5)]);
     expectEqual((await store.take([resolvedLimit(limit, "u", 10)])).taken, true, "all ten are there");
@@ -290,7 +293,7 @@ export const counterStoreContract: readonly ContractCase[] = [
   ...forEachAlgorithm(
     "a receipt and a credit together give back no more than was taken",
     async (algorithm, { store }) => {
-      const limit = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)] });
+      const limit = compileTestLimit({ algorithm, windows: [testWindow(10, 60_000)] });
       const { receipt } = await store.take([resolvedLimit(limit, "u", 5)], { receipt: true });
       await store.take([resolvedLimit(limit, "u", 5)]);
       await store.charge([resolvedLimit(limit, "u", -2)]);
@@ -302,8 +305,8 @@ export const counterStoreContract: readonly ContractCase[] = [
   ),
 
   ...forEachAlgorithm("a credit is for limits in shadow mode too", async (algorithm, { store }) => {
-    const enforced = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)], policy: "enforced" });
-    const shadow = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)], policy: "shadow" });
+    const enforced = compileTestLimit({ algorithm, windows: [testWindow(10, 60_000)], policy: "enforced" });
+    const shadow = compileTestLimit({ algorithm, windows: [testWindow(10, 60_000)], policy: "shadow" });
     const asked = (cost: number): ResolvedLimit[] => [
       resolvedLimit(enforced, "u", cost),
       resolvedLimit(shadow, "u", cost, 1),
@@ -319,7 +322,7 @@ export const counterStoreContract: readonly ContractCase[] = [
 
   ...forEachAlgorithm("a block denies for as long as it says, and a reset lifts it", async (algorithm, under) => {
     const { store, advance } = under;
-    const windows = [windowOf(10, 1000), windowOf(100, 60_000)];
+    const windows = [testWindow(10, 1000), testWindow(100, 60_000)];
     const limit = compileTestLimit({ algorithm, windows, blockable: true });
     const asked = [resolvedLimit(limit, "u")];
     await store.block(asked, 5000);
@@ -346,8 +349,13 @@ export const counterStoreContract: readonly ContractCase[] = [
   }),
 
   ...forEachAlgorithm("a block is all of a request's, and charges nothing", async (algorithm, { store }) => {
-    const open = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)], policy: "open" });
-    const closed = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)], policy: "closed", blockable: true });
+    const open = compileTestLimit({ algorithm, windows: [testWindow(10, 60_000)], policy: "open" });
+    const closed = compileTestLimit({
+      algorithm,
+      windows: [testWindow(10, 60_000)],
+      policy: "closed",
+      blockable: true,
+    });
     const asked = [resolvedLimit(open, "u", 3), resolvedLimit(closed, "u", 3)];
     await store.block(asked, 60_000);
     const denied = await store.take(asked);
@@ -362,7 +370,7 @@ export const counterStoreContract: readonly ContractCase[] = [
 
   ...forEachAlgorithm("a block and block_for share one mark: the later end counts", async (algorithm, under) => {
     const { store, advance } = under;
-    const limit = compileTestLimit({ algorithm, windows: [windowOf(1, 100)], blockForMs: 10_000 });
+    const limit = compileTestLimit({ algorithm, windows: [testWindow(1, 100)], blockForMs: 10_000 });
     const asked = [resolvedLimit(limit, "u")];
     await store.take(asked);
     await store.take(asked);
@@ -376,17 +384,17 @@ export const counterStoreContract: readonly ContractCase[] = [
     expectEqual((await store.take(asked)).taken, true, "over");
   }),
 
-  ...forEachAlgorithm("a block in shadow mode keeps nobody out", async (algorithm, { store }) => {
-    const enforced = compileTestLimit({ algorithm, windows: [windowOf(3, 60_000)], policy: "enforced" });
-    const shadow = compileTestLimit({ algorithm, windows: [windowOf(9, 60_000)], policy: "shadow", blockable: true });
+  ...forEachAlgorithm("a block in shadow mode keeps no subject out", async (algorithm, { store }) => {
+    const enforced = compileTestLimit({ algorithm, windows: [testWindow(3, 60_000)], policy: "enforced" });
+    const shadow = compileTestLimit({ algorithm, windows: [testWindow(9, 60_000)], policy: "shadow", blockable: true });
     const asked = [resolvedLimit(enforced, "u"), resolvedLimit(shadow, "u", 1, 1)];
     await store.block(asked, 60_000);
     const { taken, outcomes } = await store.take(asked);
-    expectEqual([taken, ...outcomes.map(answerFrom)], [true, "allowed", "blocked"], "and is told");
+    expectEqual([taken, ...outcomes.map(answerFrom)], [true, "allowed", "blocked"], "and is reported");
   }),
 
   ...forEachAlgorithm("an id is charged once", async (algorithm, { store, advance }) => {
-    const limit = compileTestLimit({ algorithm, windows: [windowOf(5, 3_600_000)] });
+    const limit = compileTestLimit({ algorithm, windows: [testWindow(5, 3_600_000)] });
     const asked = [resolvedLimit(limit, "u", 2)];
     const first = await store.take(asked, { id: "r1", fingerprint: "f" });
     expectEqual([first.taken, first.replayed], [true, false], "decided");
@@ -415,30 +423,30 @@ export const counterStoreContract: readonly ContractCase[] = [
   }),
 
   ...forEachAlgorithm("an id whose take was given back is decided afresh", async (algorithm, { store }) => {
-    const limit = compileTestLimit({ algorithm, windows: [windowOf(5, 3_600_000)] });
+    const limit = compileTestLimit({ algorithm, windows: [testWindow(5, 3_600_000)] });
     const asked = [resolvedLimit(limit, "u", 2)];
     const { receipt } = await store.take(asked, { id: "r1", fingerprint: "f", receipt: true });
     expectEqual(await store.give(receipt!), true, "given back");
     const again = await store.take(asked, { id: "r1", fingerprint: "f" });
-    expectEqual([again.taken, again.replayed], [true, false], "what was given back is not taken any more");
+    expectEqual([again.taken, again.replayed], [true, false], "what was given back is no longer taken");
     expectEqual(only(again).remaining, 3, "so it is charged");
   }),
 
   ...forEachAlgorithm("a denied id is decided afresh", async (algorithm, { store, advance }) => {
-    const limit = compileTestLimit({ algorithm, windows: [windowOf(1, 1000)] });
+    const limit = compileTestLimit({ algorithm, windows: [testWindow(1, 1000)] });
     await store.take([resolvedLimit(limit, "u", 1)]);
     const denied = await store.take([resolvedLimit(limit, "u", 1)], { id: "r1", fingerprint: "f" });
     expectEqual(denied.taken, false, "used up");
     await advance(2000);
     const again = await store.take([resolvedLimit(limit, "u", 1)], { id: "r1", fingerprint: "f" });
-    expectEqual([again.taken, again.replayed], [true, false], "a denial charged nothing and binds nobody");
+    expectEqual([again.taken, again.replayed], [true, false], "a denial charged nothing and binds no id");
   }),
 
   ...forEachAlgorithm(
     "shadow limits are counted with what is allowed, and deny nothing",
     async (algorithm, { store }) => {
-      const enforced = compileTestLimit({ algorithm, windows: [windowOf(3, 60_000)], policy: "enforced" });
-      const shadow = compileTestLimit({ algorithm, windows: [windowOf(1, 60_000)], policy: "shadow" });
+      const enforced = compileTestLimit({ algorithm, windows: [testWindow(3, 60_000)], policy: "enforced" });
+      const shadow = compileTestLimit({ algorithm, windows: [testWindow(1, 60_000)], policy: "shadow" });
       const ask = (): TakeAnswer | Promise<TakeAnswer> =>
         store.take([resolvedLimit(enforced, "u"), resolvedLimit(shadow, "u", 1, 1)]);
       expectEqual((await ask()).outcomes.map(answerFrom), ["allowed", "allowed"], "both have room");
@@ -461,7 +469,7 @@ export const counterStoreContract: readonly ContractCase[] = [
   ...forEachAlgorithm(
     "block_for keeps a subject out after a denial, and is not renewed by more",
     async (algorithm, { store, advance }) => {
-      const limit = compileTestLimit({ algorithm, windows: [windowOf(1, 100)], blockForMs: 10_000 });
+      const limit = compileTestLimit({ algorithm, windows: [testWindow(1, 100)], blockForMs: 10_000 });
       await store.take([resolvedLimit(limit, "u")]);
       const denied = await store.take([resolvedLimit(limit, "u")]);
       expectEqual(only(denied).retryAfterMs, 10_000, "the block is longer than the window's wait");
@@ -478,16 +486,16 @@ export const counterStoreContract: readonly ContractCase[] = [
   ),
 
   ...forEachAlgorithm("block_for is not begun by a cost that never fits", async (algorithm, { store }) => {
-    const limit = compileTestLimit({ algorithm, windows: [windowOf(2, 1000)], blockForMs: 10_000 });
+    const limit = compileTestLimit({ algorithm, windows: [testWindow(2, 1000)], blockForMs: 10_000 });
     expectEqual(only(await store.take([resolvedLimit(limit, "u", 3)])).fits, "never", "more than the window holds");
-    expectEqual((await store.take([resolvedLimit(limit, "u", 1)])).taken, true, "which is nobody's offence");
+    expectEqual((await store.take([resolvedLimit(limit, "u", 1)])).taken, true, "which is not an error");
   }),
 
   ...forEachAlgorithm(
     "counters are kept apart while thousands come and the store makes room",
     async (algorithm, { store }) => {
-      const shared = compileTestLimit({ algorithm, windows: [windowOf(100_000, 3_600_000)], policy: "shared" });
-      const own = compileTestLimit({ algorithm, windows: [windowOf(2, 3_600_000)], policy: "own" });
+      const shared = compileTestLimit({ algorithm, windows: [testWindow(100_000, 3_600_000)], policy: "shared" });
+      const own = compileTestLimit({ algorithm, windows: [testWindow(2, 3_600_000)], policy: "own" });
       const together = 50;
       for (let first = 1; first <= 3000; first += together) {
         const numbers = Array.from({ length: together }, (_, i) => first + i);
@@ -509,34 +517,34 @@ export const counterStoreContract: readonly ContractCase[] = [
   ),
 
   ...forEachAlgorithm(
-    "a lowered limit keeps the counter and locks nobody out",
+    "a lowered limit keeps the counter and locks no subject out",
     async (algorithm, { store, advance }) => {
-      const before = compileTestLimit({ algorithm, windows: [windowOf(1000, 60_000)] });
-      const after = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)] });
+      const before = compileTestLimit({ algorithm, windows: [testWindow(1000, 60_000)] });
+      const after = compileTestLimit({ algorithm, windows: [testWindow(10, 60_000)] });
       expectEqual((await store.take([resolvedLimit(before, "u", 1000)])).taken, true, "all of the old limit");
       const denied = only(await store.take([resolvedLimit(after, "u")]));
       expectEqual(denied.fits, "later", "the running counter counts under the new limit");
       expectEqual(denied.retryAfterMs <= 120_000, true, "and is free again within two windows");
       await advance(denied.retryAfterMs);
-      expectEqual((await store.take([resolvedLimit(after, "u")])).taken, true, "the wait that was told is the wait");
+      expectEqual((await store.take([resolvedLimit(after, "u")])).taken, true, "the reported wait is the wait");
     },
   ),
 
   ...forEachAlgorithm(
     "more than a lowered burst allows is just used up",
     async (algorithm, { store }) => {
-      const before = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000, 1000)] });
-      const after = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)] });
+      const before = compileTestLimit({ algorithm, windows: [testWindow(10, 60_000, 1000)] });
+      const after = compileTestLimit({ algorithm, windows: [testWindow(10, 60_000)] });
       expectEqual((await store.take([resolvedLimit(before, "u", 1000)])).taken, true, "all of the old limit");
-      expectEqual(only(await store.peek([resolvedLimit(after, "u")])).resetAfterMs, 60_000, "looked at");
-      expectEqual(only(await store.take([resolvedLimit(after, "u")])).resetAfterMs, 60_000, "asked for one more");
+      expectEqual(only(await store.peek([resolvedLimit(after, "u")])).resetAfterMs, 60_000, "peeked");
+      expectEqual(only(await store.take([resolvedLimit(after, "u")])).resetAfterMs, 60_000, "one more");
     },
     algorithms.filter(isBucket),
   ),
 
   ...forEachAlgorithm("a raised limit keeps the counter", async (algorithm, { store }) => {
-    const before = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)] });
-    const after = compileTestLimit({ algorithm, windows: [windowOf(1000, 60_000)] });
+    const before = compileTestLimit({ algorithm, windows: [testWindow(10, 60_000)] });
+    const after = compileTestLimit({ algorithm, windows: [testWindow(1000, 60_000)] });
     expectEqual((await store.take([resolvedLimit(before, "u", 10)])).taken, true, "all of the old limit");
     expectEqual((await store.take([resolvedLimit(before, "u")])).taken, false, "used up");
     const answer = await store.take([resolvedLimit(after, "u")]);
@@ -546,7 +554,7 @@ export const counterStoreContract: readonly ContractCase[] = [
   }),
 
   ...forEachAlgorithm("hostile subjects are subjects like any other", async (algorithm, { store }) => {
-    const limit = compileTestLimit({ algorithm, windows: [windowOf(1, 60_000)] });
+    const limit = compileTestLimit({ algorithm, windows: [testWindow(1, 60_000)] });
     const hostile = [
       "\0",
       "\u{d800}",
@@ -578,32 +586,32 @@ export const counterStoreContract: readonly ContractCase[] = [
   }),
 
   ...forEachAlgorithm(
-    "a policy with count_denials has what was denied in a row, until the next allowance or a reset",
+    "a policy with count_denials counts denials in a row, until the next allowance or a reset",
     async (algorithm, { store, advance }) => {
-      const limit = compileTestLimit({ algorithm, windows: [windowOf(3, 1000)], countDenials: true });
+      const limit = compileTestLimit({ algorithm, windows: [testWindow(3, 1000)], countDenials: true });
       const ask = async (cost: number): Promise<number | undefined> =>
         (await store.take([resolvedLimit(limit, "u", cost)])).records?.[0]?.denied;
       expectEqual(await ask(3), 0, "allowed");
       expectEqual([await ask(2), await ask(1)], [2, 3], "each denial adds its cost");
-      expectEqual(await ask(5), 8, "also a cost that never fits");
+      expectEqual(await ask(5), 8, "even a cost that never fits");
       const peeked = await store.peek([resolvedLimit(limit, "u", 1)]);
       expectEqual([peeked.records?.[0]?.denied, peeked.records?.[0]?.windows], [8, []], "a peek adds nothing");
       const other = await store.take([resolvedLimit(limit, "other")]);
       expectEqual(other.records?.[0]?.denied, 0, "others are not concerned");
       await advance(2000);
       expectEqual(await ask(3), 0, "an allowance begins anew");
-      expectEqual(await ask(1), 1, "and counting goes on");
+      expectEqual(await ask(1), 1, "and counting continues");
       await store.reset([resolvedLimit(limit, "u")]);
       expectEqual((await store.peek([resolvedLimit(limit, "u")])).records?.[0]?.denied, 0, "a reset forgets it");
     },
   ),
 
   ...forEachAlgorithm(
-    "what a block denies is counted in a row, also when its windows are idle",
+    "denials by a block count in a row, even when its windows are idle",
     async (algorithm, { store, advance }) => {
       const limit = compileTestLimit({
         algorithm,
-        windows: [windowOf(1, 1000)],
+        windows: [testWindow(1, 1000)],
         countDenials: true,
         blockForMs: 60_000,
       });
@@ -616,11 +624,11 @@ export const counterStoreContract: readonly ContractCase[] = [
   ),
 
   {
-    name: "a denial counts for the limits that deny, and not for those beside them",
+    name: "a denial counts for the limits that deny, and not for the others",
     async run(open) {
       const { store } = await open();
       const compile = (policy: string, limit: number, countDenials: boolean): CompiledLimit =>
-        compileTestLimit({ algorithm: "gcra", windows: [windowOf(limit, 60_000)], policy, countDenials });
+        compileTestLimit({ algorithm: "gcra", windows: [testWindow(limit, 60_000)], policy, countDenials });
       const [wide, narrow, plain] = [
         compile("wide", 100, true),
         compile("narrow", 2, true),
@@ -656,7 +664,7 @@ export const counterStoreContract: readonly ContractCase[] = [
     "a record has every window as it is after the take, and when that was",
     async (algorithm, under) => {
       const { store, advance } = under;
-      const windows = [windowOf(10, 1000), windowOf(100, 60_000)];
+      const windows = [testWindow(10, 1000), testWindow(100, 60_000)];
       const limit = compileTestLimit({ algorithm, windows });
       const asked = (cost: number): ResolvedLimit[] => [resolvedLimit(limit, "u", cost)];
       const fresh = await store.peek(asked(1), { record: true });
@@ -671,8 +679,8 @@ export const counterStoreContract: readonly ContractCase[] = [
       expectEqual([denied.taken, denied.records?.[0]?.denied], [false, 9], "the short window denies");
       expectEqual(denied.records?.[0]?.updatedMs, denied.atMs, "which is recorded as well");
       const peeked = await store.peek(asked(1), { record: true });
-      expectEqual([left(peeked), peeked.records?.[0]?.denied], [left(denied), 9], "as a look finds it");
-      expectEqual(peeked.records?.[0]?.updatedMs, denied.atMs, "a look is no update");
+      expectEqual([left(peeked), peeked.records?.[0]?.denied], [left(denied), 9], "as a peek finds it");
+      expectEqual(peeked.records?.[0]?.updatedMs, denied.atMs, "a peek is not an update");
       const reading = (await store.read(resolvedLimit(limit, "u"))).map(({ state }) => state);
       expectEqual(
         peeked.records?.[0]?.windows.map(({ state }) => state),
@@ -683,8 +691,8 @@ export const counterStoreContract: readonly ContractCase[] = [
     },
   ),
 
-  ...forEachAlgorithm("read tells how a counter stands", async (algorithm, { store }) => {
-    const limit = compileTestLimit({ algorithm, windows: [windowOf(5, 60_000)] });
+  ...forEachAlgorithm("read returns how a counter stands", async (algorithm, { store }) => {
+    const limit = compileTestLimit({ algorithm, windows: [testWindow(5, 60_000)] });
     await store.take([resolvedLimit(limit, "u", 2)]);
     const [reading] = await store.read(resolvedLimit(limit, "u"));
     expectEqual(reading?.remaining, 3, "two of five are used");

@@ -1,7 +1,9 @@
 import type { CounterStore } from "../counters/counter-store.ts";
 import { StoreUnavailable } from "../counters/store-unavailable.ts";
 
-/** Counters elsewhere that cannot be asked: for trying what policies say of an outage. `error` is what each call rejects with. */
+/**
+ * Remote counters that are unavailable: for testing what policies say about an outage. Each call rejects with `error`.
+ */
 export function failingCounters(
   error: () => unknown = () => new StoreUnavailable("storage_unavailable"),
 ): CounterStore {

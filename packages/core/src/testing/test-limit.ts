@@ -17,13 +17,13 @@ export interface TestLimit {
   readonly countDenials?: boolean;
 }
 
-/** `perSecond`-like windows without ceremony: 100 per 1 000 ms, and a burst where it differs. */
-export function windowOf(limit: number, perMs: number, burst: number = limit): Window {
+/** A window in short: 100 per 1 000 ms, with a burst if it differs. */
+export function testWindow(limit: number, perMs: number, burst: number = limit): Window {
   return { limit, per: { kind: "ms", ms: perMs }, burst };
 }
 
 /** A policy of given limits with every other field at rest. */
-export function policyOf(id: string, limits: readonly Limit[]): Policy {
+export function testPolicy(id: string, limits: readonly Limit[]): Policy {
   return {
     id,
     version: 1,
@@ -69,7 +69,7 @@ export function compileTestLimit({
     onChange: "keep",
   };
   const policyFields = { counters, maxOvershoot, onFailure, countDenials };
-  return compileLimits({ ...policyOf(policy ?? "test", [limit]), ...policyFields })[0]!;
+  return compileLimits({ ...testPolicy(policy ?? "test", [limit]), ...policyFields })[0]!;
 }
 
 export function resolvedLimit(limit: CompiledLimit, subject: string, cost = 1, group = 0): ResolvedLimit {

@@ -10,7 +10,7 @@ import {
 } from "@nestjs/common";
 import { APP_FILTER, APP_GUARD, ModuleRef, ModulesContainer, Reflector } from "@nestjs/core";
 import { SluiceError } from "sluice";
-import { aFunction, anObject, type CheckedCall, checkOptions, trueOrFalse } from "sluice/store";
+import { aFunction, anObject, type CheckedCall, checkOptions, trueOrFalse } from "sluice/internal";
 import { checkedOptions } from "../check-options.ts";
 import type { Limits } from "../limits.ts";
 import type { RateLimitOptions } from "../rate-limit-options.ts";

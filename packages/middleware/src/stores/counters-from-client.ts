@@ -1,14 +1,7 @@
 import { createHash } from "node:crypto";
 import { type RedisCounters, type RedisSource, redis } from "@sluice/redis";
-import {
-  type CounterStore,
-  type Receipt,
-  type ResolvedLimit,
-  StoreUnavailable,
-  type TakeAnswer,
-  type TakeOptions,
-  type WindowReading,
-} from "sluice";
+import { type CounterStore, StoreUnavailable } from "sluice";
+import type { Receipt, ResolvedLimit, TakeAnswer, TakeOptions, WindowReading } from "sluice/store";
 
 /** Long enough for the first call to connect, and no request hangs for longer. */
 const deadlineMs = 1000;

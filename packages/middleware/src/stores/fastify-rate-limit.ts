@@ -4,7 +4,8 @@ import theirPlugin, {
   type RateLimitPluginOptions as TheirPluginOptions,
 } from "@fastify/rate-limit";
 import type { FastifyInstance, FastifyPluginAsync } from "fastify";
-import { type CounterStore, type Decision, maxBlockMs, StoreUnavailable } from "sluice";
+import { type CounterStore, type Decision, StoreUnavailable } from "sluice";
+import { maxBlockMs } from "sluice/internal";
 import {
   LimitsByShape,
   type LimitsOptions,

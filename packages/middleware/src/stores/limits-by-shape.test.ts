@@ -1,4 +1,5 @@
-import { ManualClock, MemoryCounters, StoreUnavailable, type StoreUnavailableReason } from "sluice";
+import { ManualClock, MemoryCounters, StoreUnavailable } from "sluice";
+import type { StoreUnavailableReason } from "sluice/store";
 import { failingCounters } from "sluice/testing";
 import { describe, expect, it, vi } from "vitest";
 import { LimitsByShape } from "./limits-by-shape.ts";

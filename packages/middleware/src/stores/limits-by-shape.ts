@@ -4,16 +4,13 @@ import {
   type CounterStore,
   createLimiter,
   type Decision,
-  type FailMode,
   type Limiter,
   MemoryCounters,
-  maxBlockMs,
-  maxCost,
-  type Receipt,
   SluiceError,
   StoreUnavailable,
-  type StoreUnavailableReason,
 } from "sluice";
+import { type FailMode, maxBlockMs, maxCost } from "sluice/internal";
+import type { Receipt, StoreUnavailableReason } from "sluice/store";
 import { warnOncePerMinute } from "../warn-once-per-minute.ts";
 import { subjectFromKey } from "./subject-from-key.ts";
 

@@ -1,15 +1,13 @@
-import type { FailMode } from "sluice";
+import type { FailMode } from "sluice/internal";
 import { countersFromClient } from "./counters-from-client.ts";
-import { RateLimiterAbstract, type RateLimiterOptions, refuse } from "./flexible/rate-limiter-abstract.ts";
+import { RateLimiterAbstract } from "./flexible/rate-limiter-abstract.ts";
+import { type RateLimiterOptions, refuse } from "./flexible/rate-limiter-options.ts";
 import type { RateLimiterRes } from "./flexible/rate-limiter-res.ts";
 import { wrongOption } from "./limits-by-shape.ts";
 
 export { BurstyRateLimiter } from "./flexible/bursty-rate-limiter.ts";
-export {
-  type InsuranceLimiter,
-  RateLimiterAbstract,
-  type RateLimiterOptions,
-} from "./flexible/rate-limiter-abstract.ts";
+export { RateLimiterAbstract } from "./flexible/rate-limiter-abstract.ts";
+export type { InsuranceLimiter, RateLimiterOptions } from "./flexible/rate-limiter-options.ts";
 export { RateLimiterRes } from "./flexible/rate-limiter-res.ts";
 export { RateLimiterUnion } from "./flexible/rate-limiter-union.ts";
 

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { maxDimensionLength } from "sluice";
+import { maxDimensionLength } from "sluice/internal";
 
 const hashed = "sha256:";
 

@@ -1,4 +1,5 @@
-import { type Clock, systemClock } from "sluice";
+import type { Clock } from "sluice";
+import { systemClock } from "sluice/internal";
 import { checkNames, checkOptions, invalidOption, type OptionNames } from "../check-options.ts";
 import { optionNumber } from "../option-number.ts";
 import { PaceError, paceErrorAfter } from "../pacing/pace-error.ts";

@@ -1,4 +1,4 @@
-import { systemClock } from "sluice";
+import { systemClock } from "sluice/internal";
 import { checkNames, checkOptions, type OptionNames } from "../check-options.ts";
 import type { HeaderSource } from "../reading/header-fields.ts";
 import { type RateLimitReading, readRateLimit } from "../reading/read-rate-limit.ts";

@@ -1,4 +1,5 @@
-import { type Clock, systemClock } from "sluice";
+import type { Clock } from "sluice";
+import { systemClock } from "sluice/internal";
 import { checkOptions, invalidOption } from "../check-options.ts";
 import { optionNumber } from "../option-number.ts";
 import type { RateLimitReading } from "../reading/read-rate-limit.ts";

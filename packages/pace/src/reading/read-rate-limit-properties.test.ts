@@ -1,5 +1,6 @@
 import fc from "fast-check";
-import { createLimiter, type HeaderGeneration, headerGenerations, ManualClock, renderHeaders } from "sluice";
+import { createLimiter, ManualClock, renderHeaders } from "sluice";
+import { type HeaderGeneration, headerGenerations } from "sluice/internal";
 import { describe, expect, it } from "vitest";
 import { readRateLimit } from "./read-rate-limit.ts";
 

@@ -11,8 +11,23 @@ import {
 import { objectOf, optional } from "../shapes/object-body.ts";
 import { pageOf } from "./page.ts";
 
-/** What is kept as JSON; a text that is none, as it is. */
-const keptJson: BodyShape<string, unknown> = fromView(anything, (kept: string) => {
+/** What the audit has entries about. The first part of each action is one of them: `policy.put`. */
+export const auditKinds = [
+  "policy",
+  "rollout",
+  "subject",
+  "token",
+  "kill_switch",
+  "configuration",
+  "audit",
+  "node",
+  "hot_key",
+  "usage",
+  "server",
+] as const;
+
+/** A value stored as JSON; a text that is not JSON is returned unchanged. */
+const storedJson: BodyShape<string, unknown> = fromView(anything, (kept: string) => {
   try {
     return JSON.parse(kept);
   } catch {
@@ -20,7 +35,7 @@ const keptJson: BodyShape<string, unknown> = fromView(anything, (kept: string) =
   }
 });
 
-/** Who changed what, or was refused. */
+/** A change, or a refused attempt. */
 export const auditEntry = objectOf({
   id: text,
   at_ms: epochMs,
@@ -32,8 +47,8 @@ export const auditEntry = objectOf({
   target: text,
   outcome: choice(["done", "refused"]),
   why: text,
-  before: optional(keptJson),
-  after: optional(keptJson),
+  before: optional(storedJson),
+  after: optional(storedJson),
   generation: optional(integer),
 });
 export type AuditEntryBody = BodyOf<typeof auditEntry>;

@@ -7,15 +7,15 @@ const changeFields = {
   generation: optional(
     described(integer, "The generation that nodes will decide by. Absent in a dry run, or if nothing changed."),
   ),
-  warnings: described(listOf(problem), "What is legal, but may surprise."),
+  warnings: described(listOf(problem), "Things that are legal, but may surprise."),
 };
 
-/** What a change came to. */
+/** The outcome of a change. */
 export const change = objectOf(changeFields);
 export type ChangeBody = BodyOf<typeof change>;
 export type ChangeView = ViewOf<typeof change>;
 
-/** What a change came to, with what was changed. */
+/** The outcome of a change, with the changed object. */
 export function changeOf<F extends Fields>(fields: F) {
   return objectOf({ ...changeFields, ...fields });
 }

@@ -1,10 +1,25 @@
 export { type HotKeyBody, type HotKeysBody, hotKeys } from "../http/hot-key.ts";
 export type { BodyOf, BodyShape, JsonObject, ViewOf } from "../shapes/body-shape.ts";
 export type { AdminErrorBody } from "./admin-error.ts";
-export { type AuditEntryBody, auditEntry, auditPage } from "./audit-entry.ts";
+export { type AuditEntryBody, auditEntry, auditKinds, auditPage } from "./audit-entry.ts";
 export { type ChangeBody, type ChangeView, change } from "./change.ts";
-export { type CountedSubjectsBody, type ImportChangeBody, type ImportReportBody, importChange } from "./import.ts";
-export { type KillSwitchBody, type KillSwitchChangeBody, killSwitch, killSwitchChange } from "./kill-switch.ts";
+export {
+  type CountedSubjectsBody,
+  type ImportChangeBody,
+  type ImportPlanBody,
+  type ImportReportBody,
+  importChange,
+  importPlan,
+  type PlannedPolicyBody,
+  type PolicyFilesBody,
+} from "./import.ts";
+export {
+  type KillSwitchBody,
+  type KillSwitchChangeBody,
+  killSwitch,
+  killSwitchBounds,
+  killSwitchChange,
+} from "./kill-switch.ts";
 export { type NodeBody, type NodesBody, node, nodes } from "./node.ts";
 export type { PageBody } from "./page.ts";
 export {
@@ -36,6 +51,7 @@ export {
   type EffectiveLimitBody,
   type KeptSubjectBody,
   keptSubject,
+  maxOverrideMs,
   type SubjectBody,
   type SubjectChangeBody,
   type SubjectDeletionBody,
@@ -62,4 +78,5 @@ export {
   tokenChange,
   tokenList,
 } from "./token.ts";
+export { type UsagePeriodBody, usagePage, usagePeriod } from "./usage.ts";
 export { type VersionBody, version, versionPage } from "./version.ts";

@@ -2,6 +2,12 @@ import { type BodyOf, choice, epochMs, text } from "../shapes/body-shape.ts";
 import { objectOf, optional } from "../shapes/object-body.ts";
 import { changeOf } from "./change.ts";
 
+/** How long it may be on. */
+export const killSwitchBounds: { readonly leastMs: number; readonly mostMs: number } = {
+  leastMs: 1_000,
+  mostMs: 24 * 3_600_000,
+};
+
 /** Whether every check is allowed (`open`) or denied (`closed`) without asking policies, and until when. */
 export const killSwitch = objectOf({
   mode: choice(["off", "open", "closed"]),

@@ -11,7 +11,7 @@ const travel = (body: unknown): unknown => JSON.parse(JSON.stringify(body));
 
 const unchanged = { dryRun: true, generation: undefined, warnings: [] };
 
-describe("nouns whose body is not field by field that of the view", () => {
+describe("nouns whose body differs from the view", () => {
   it("shows a new token, and none in a dry run", () => {
     const view = {
       ...{ id: "t1", name: "ci", role: "editor" as const, team: undefined, createdMs: 1, createdBy: "al" },
@@ -27,7 +27,7 @@ describe("nouns whose body is not field by field that of the view", () => {
     });
   });
 
-  it("shows what the audit keeps as JSON, and a text that is none as it is", () => {
+  it("shows the audit's values as JSON, and a text that is not JSON unchanged", () => {
     const entry = {
       ...{ id: "a1", atMs: 1, actor: "al", role: "admin", from: "", action: "policy.put", kind: "policy" },
       ...{ target: "login", outcome: "done" as const, why: "", before: '{"a":[1]}', after: "{" },
@@ -48,14 +48,14 @@ describe("nouns whose body is not field by field that of the view", () => {
     expect(version.render({ ...view, document: {} }).deleted).toBe(false);
   });
 
-  it("gives a wait the numbers that it is about", () => {
+  it("gives a wait its numbers", () => {
     expect(travel(rolloutWait.render({ code: "looks", untilMs: 5, looks: 1, looksNeeded: 3 }))).toEqual({
       ...{ code: "looks", until_ms: 5, looks: 1, looks_needed: 3 },
     });
     expect(travel(rolloutWait.render({ code: "due" }))).toEqual({ code: "due" });
   });
 
-  it("takes figures of an earlier version, which say no because", () => {
+  it("accepts metrics of an earlier version, which lack `because`", () => {
     const total = {
       ...{ decided: 2, denied: 1, rate: 0.5, baseline: 0.1, baselineMinutes: 3 },
       ...{ baselineDecided: 20, others: 1, sigma: 0, threshold: 1 },
@@ -68,7 +68,7 @@ describe("nouns whose body is not field by field that of the view", () => {
     });
   });
 
-  it("leaves out when a quota comes back that never does, and the usage of limits that were replaced", () => {
+  it("leaves out the reset of a quota that never refills, and the usage of replaced limits", () => {
     const window = { limit: 5, per: { kind: "never" }, burst: 5 } as const;
     const limit = {
       ...{ policy: "p", version: 1, limit: "user", by: ["user"], algorithm: "gcra", windows: [window] },

@@ -1,9 +1,12 @@
 import { type AnyShape, described, listOf, text } from "../shapes/body-shape.ts";
 import { objectOf, optional } from "../shapes/object-body.ts";
 
-/** A part of a list, and where the next one begins. */
+/** A page of a list, and where the next one begins. */
 export function pageOf<Item extends AnyShape>(item: Item) {
-  return objectOf({ items: listOf(item), next: optional(described(text, "Goes into `after`. Absent: the end.")) });
+  return objectOf({
+    items: listOf(item),
+    next: optional(described(text, "The value of `after` for the next page. Absent: this is the last page.")),
+  });
 }
 
 export interface PageBody<Item> {

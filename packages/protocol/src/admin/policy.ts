@@ -18,9 +18,9 @@ import { pageOf } from "./page.ts";
 import { rollout } from "./rollout.ts";
 
 /** A policy as it is written in a file: the fields of one entry of `policies`. */
-export const policyDocument = described(jsonObject, "As it stands in a policy file, under `policies`.");
+export const policyDocument = described(jsonObject, "Written like an entry of `policies` in a policy file.");
 
-/** A policy as it is now. */
+/** The current version of a policy. */
 export const policy = objectOf({
   id: text,
   version: integer,
@@ -39,7 +39,7 @@ export const policyPage = pageOf(policy);
 export const policyChange = changeOf({ policy });
 export type PolicyChangeBody = BodyOf<typeof policyChange>;
 
-/** What changed from one version to another. */
+/** The changes from one version to another. */
 export const policyDiff = objectOf({
   policy: text,
   from: integer,
@@ -56,6 +56,6 @@ export const policyDiff = objectOf({
 });
 export type PolicyDiffBody = BodyOf<typeof policyDiff>;
 
-/** What is wrong with a policy, and what may surprise. */
+/** The problems and warnings of a policy. */
 export const policyValidation = objectOf({ valid: boolean, problems: listOf(problem), warnings: listOf(problem) });
 export type PolicyValidationBody = BodyOf<typeof policyValidation>;

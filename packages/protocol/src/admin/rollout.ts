@@ -16,8 +16,8 @@ import { changeOf } from "./change.ts";
 import { pageOf } from "./page.ts";
 
 /**
- * waiting: for its beginning. observing: how subjects fare under the old version, before any of them is under the new one. running:
- * by steps. paused: stays where it is. The last three are ends.
+ * waiting: for its start. observing: measures the old version, before any subject gets the new one. running: in steps.
+ * paused: stays at its step. The last three are ends.
  */
 export const rolloutStates = ["waiting", "observing", "running", "paused", "done", "rolled_back", "cancelled"] as const;
 export type RolloutState = (typeof rolloutStates)[number];
@@ -36,7 +36,7 @@ const waitFields = objectOf({
     "due",
   ]),
   until_ms: optional(
-    described(integer, "Epoch milliseconds: when the wait is over, or is given up and the rollout goes on."),
+    described(integer, "Epoch milliseconds: when the wait is over, or is given up and the rollout continues."),
   ),
   minutes: optional(
     described(integer, "Minutes with traffic from the subjects that join first, under the old version."),
@@ -46,11 +46,11 @@ const waitFields = objectOf({
   decided_needed: optional(integer),
   looks: optional(described(integer, "Minutes on this step that could be compared.")),
   looks_needed: optional(integer),
-  strikes: optional(described(integer, "Looks in a row beyond what is usual.")),
+  strikes: optional(described(integer, "Consecutive looks above the threshold.")),
   strikes_to_roll_back: optional(integer),
 });
 
-/** Each wait has the numbers that it is about. */
+/** Each wait has its numbers. */
 type WaitView =
   | { readonly code: "start" | "hold" | "kill_switch"; readonly untilMs: number }
   | {
@@ -78,7 +78,7 @@ const noNumbers: Omit<ViewOf<typeof waitFields>, "code"> = {
   strikesToRollBack: undefined,
 };
 
-/** Why a rollout does not go on now. */
+/** Why a rollout is not advancing now. */
 export const rolloutWait = fromView(waitFields, (wait: WaitView) => ({ ...noNumbers, ...wait }));
 export type RolloutWaitBody = BodyOf<typeof rolloutWait>;
 
@@ -116,7 +116,7 @@ const figureFields = objectOf({
 
 type FiguresView = ViewOf<typeof figureFields>;
 
-/** What the latest look at a rollout saw. Figures that earlier versions stored say no `because`. */
+/** The result of the latest look at a rollout. Metrics from earlier versions lack `because`. */
 export const rolloutFigures = fromView(
   figureFields,
   (figures: Omit<FiguresView, "because"> & { readonly because?: FiguresView["because"] }): FiguresView => ({
@@ -140,14 +140,14 @@ export const rollout = objectOf({
   shadow: boolean,
   by: text,
   steps: listOf(rolloutStep),
-  step: described(integer, "Which step is in force; -1: none yet."),
+  step: described(integer, "The current step; -1: none yet."),
   step_since_ms: epochMs,
   starts_ms: epochMs,
   observe_for_ms: integer,
   expect_more_denials: boolean,
   strikes: integer,
   waits_for: optional(
-    described(rolloutWait, "Why it does not go on now. Absent if it has ended, and in lists of policies."),
+    described(rolloutWait, "Why it is not advancing now. Absent if it has ended, and in lists of policies."),
   ),
   figures: optional(described(rolloutFigures, "From the latest look. Rates are shares, 0 to 1.")),
   reason: text,

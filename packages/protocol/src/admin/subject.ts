@@ -18,6 +18,9 @@ import { objectOf, optional } from "../shapes/object-body.ts";
 import { changeOf } from "./change.ts";
 import { pageOf } from "./page.ts";
 
+/** How far ahead an override may end. */
+export const maxOverrideMs: number = 366 * 86_400_000;
+
 /** A custom limit of a subject, or with an end an override. */
 export const subjectLimit = objectOf({
   policy: text,
@@ -31,10 +34,10 @@ export const subjectLimit = objectOf({
 export type SubjectLimitBody = BodyOf<typeof subjectLimit>;
 
 const ownFields = { tier: optional(text), limits: listOf(subjectLimit) };
-const keptFields = { dimension: text, value: text, version: integer, ...ownFields };
+const storedFields = { dimension: text, value: text, version: integer, ...ownFields };
 
-/** What is kept of a subject: its tier, its custom limits and its overrides. */
-export const keptSubject = objectOf(keptFields);
+/** A subject as stored: its tier, its custom limits and its overrides. */
+export const keptSubject = objectOf(storedFields);
 export type KeptSubjectBody = BodyOf<typeof keptSubject>;
 
 const asWritten = objectOf({ kind: choice(["policy", "custom"]) });
@@ -47,7 +50,7 @@ const windowUsage = objectOf({
 });
 export type WindowUsageBody = BodyOf<typeof windowUsage>;
 
-/** A limit that holds for a subject, where its windows come from, and how its counters stand. */
+/** A limit that applies to a subject, the source of its windows, and the state of its counters. */
 export const effectiveLimit = objectOf({
   policy: text,
   version: integer,
@@ -66,8 +69,8 @@ export const effectiveLimit = objectOf({
 });
 export type EffectiveLimitBody = BodyOf<typeof effectiveLimit>;
 
-/** A subject, with every limit that holds for it. */
-export const subject = objectOf({ ...keptFields, effective: listOf(effectiveLimit) });
+/** A subject, with every limit that applies to it. */
+export const subject = objectOf({ ...storedFields, effective: listOf(effectiveLimit) });
 export type SubjectBody = BodyOf<typeof subject>;
 
 export const subjectPage = pageOf(keptSubject);
@@ -78,7 +81,7 @@ const supersededLimit = fromView(effectiveLimit, (limit: Omit<ViewOf<typeof effe
 }));
 
 const replacedFields = {
-  replaced: optional(described(objectOf(ownFields), "What was replaced or deleted. Absent: nothing was.")),
+  replaced: optional(described(objectOf(ownFields), "The values that were replaced or deleted. Absent: none.")),
   in_place_of: optional(
     described(
       listOf(supersededLimit),
@@ -93,11 +96,14 @@ export type SubjectChangeBody = BodyOf<typeof subjectChange>;
 export const subjectDeletion = changeOf(replacedFields);
 export type SubjectDeletionBody = BodyOf<typeof subjectDeletion>;
 
-/** How the counters of a subject stand. */
+/** The state of a subject's counters. */
 export const subjectUsage = objectOf({ dimension: text, value: text, limits: listOf(effectiveLimit) });
 export type SubjectUsageBody = BodyOf<typeof subjectUsage>;
 
-/** Which limits' counters a reset deleted, as `policy/limit`, and which it passed over for want of other dimensions. */
+/**
+ * The limits whose counters a reset deleted, as `policy/limit`, and those it skipped because other dimensions were
+ * missing.
+ */
 export const subjectReset = changeOf({
   limits: listOf(text),
   skipped: listOf(objectOf({ limit: text, by: listOf(text) })),

@@ -2,7 +2,7 @@ import { type BodyOf, choice, described, epochMs, fromView, listOf, text, type V
 import { objectOf, optional } from "../shapes/object-body.ts";
 import { changeOf } from "./change.ts";
 
-/** What a token's holder may do; `permissionsOf` in the server says what each is. */
+/** What a token's holder may do; `rolePermissions` in the server says what each is. */
 export const roles = ["check", "viewer", "editor", "operator", "admin"] as const;
 export type Role = (typeof roles)[number];
 
@@ -18,7 +18,7 @@ const tokenFields = {
   last_used_ms: optional(epochMs),
 };
 
-/** What is known of a token; the token itself is not kept. */
+/** A token, without its secret, which is not stored. */
 export const token = objectOf(tokenFields);
 export type TokenBody = BodyOf<typeof token>;
 
@@ -30,10 +30,10 @@ export type TokenChangeBody = BodyOf<typeof tokenChange>;
 
 const shownToken = objectOf({
   ...tokenFields,
-  token: optional(described(text, "Shown this once. Absent in a dry run.")),
+  token: optional(described(text, "Shown only in this answer. Absent in a dry run.")),
 });
 
-/** The one answer that has the token itself. Empty in a view: a dry run made none. */
+/** The only answer with the token itself. Empty in a view: a dry run created none. */
 export const newToken = changeOf({
   token: fromView(shownToken, (view: ViewOf<typeof token> & { readonly token: string }) => ({
     ...view,

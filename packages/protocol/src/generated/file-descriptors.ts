@@ -1,6 +1,6 @@
 // Made from the .proto files by `npm run generate`. Do not edit.
 
-/** A .proto file as servers tell of it by reflection. */
+/** A .proto file as servers describe it by reflection. */
 export interface FileDescriptor {
   /** `sluice/v1/rate_limiter.proto` */
   readonly name: string;

@@ -1,7 +1,7 @@
 import { type BodyOf, boolean, described, listOf, text } from "../shapes/body-shape.ts";
 import { objectOf } from "../shapes/object-body.ts";
 
-/** What a reset deleted. */
+/** The result of a reset. */
 export const reset = objectOf({
   counters: described(
     listOf(objectOf({ policy: text, scope: text, subject: text })),
@@ -10,7 +10,7 @@ export const reset = objectOf({
 });
 export type ResetBody = BodyOf<typeof reset>;
 
-/** What became of a receipt. */
+/** The result of giving back. */
 export const givenBack = objectOf({
   given_back: described(
     boolean,

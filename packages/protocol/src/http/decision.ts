@@ -69,18 +69,18 @@ const decisionFields = {
   version: optional(integer),
   scope: optional(text),
   window: optional(labelledWindow),
-  limit: optional(described(number, "The most that window ever holds.")),
+  limit: optional(described(number, "The most that the window ever holds.")),
   remaining: optional(
     described(number, "The largest cost that would pass now: the least over every enforced window and limit."),
   ),
   limit_remaining: optional(
-    described(number, "The same by the limit that speaks alone. Absent: the same as remaining."),
+    described(number, "The same for the limit that speaks alone. Absent: the same as remaining."),
   ),
   used: optional(number),
   retry_after_ms: optional(
     described(
       integer,
-      "First millisecond at which the same request passes, if nothing else comes. Absent: allowed, or never.",
+      "The first millisecond at which the same request passes, if no other arrives. Absent: allowed, or never.",
     ),
   ),
   reset_after_ms: optional(integer),
@@ -88,7 +88,7 @@ const decisionFields = {
   more_after_ms: optional(
     described(
       integer,
-      "First millisecond at which the limit that speaks has more left, if nothing else comes. Absent: no more ever comes, or retry_after_ms says when the same request passes.",
+      "The first millisecond at which the limit that speaks has more left, if no other request arrives. Absent: it never has more, or retry_after_ms says when the same request passes.",
     ),
   ),
   queue: optional(queue),
@@ -96,10 +96,10 @@ const decisionFields = {
   deny_count: number,
   replayed: described(boolean, "The same id was decided before, and nothing was charged again."),
   preview: boolean,
-  degraded: optional(described(text, "Why the counters could not be asked.")),
-  shadow: optional(described(listOf(shadowDenial), "What policies in shadow mode would have denied.")),
-  limits: optional(described(listOf(limitDecision), "Every limit's answer, if details asked for it.")),
-  receipt: optional(described(text, "For POST /v1/give-back, if receipt asked for one and something was taken.")),
+  degraded: optional(described(text, "Why the counters are unavailable.")),
+  shadow: optional(described(listOf(shadowDenial), "Denials by policies in shadow mode.")),
+  limits: optional(described(listOf(limitDecision), "Every limit's answer, if details requested it.")),
+  receipt: optional(described(text, "For POST /v1/give-back, if receipt requested one and something was taken.")),
 };
 
 const decisionBody = objectOf(decisionFields);

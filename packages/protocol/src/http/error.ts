@@ -1,4 +1,4 @@
-import { errorCodes } from "sluice";
+import { errorCodes } from "sluice/internal";
 import {
   asIs,
   type BodyOf,
@@ -15,15 +15,16 @@ import { objectOf, optional } from "../shapes/object-body.ts";
 const problemFields = objectOf({
   field: text,
   message: text,
+  file: optional(described(text, "The name that the file was sent under.")),
   line: optional(integer),
   column: optional(integer),
 });
 
-/** A field that is wrong, `(root)` for the whole; with its line and column where it came in a text, counted from 1. */
+/** An invalid field, `(root)` for the whole; with its line and column, counted from 1, if it came in a text. */
 export type ProblemBody = BodyOf<typeof problemFields>;
 export const problem: BodyShape<ProblemBody, ProblemBody> = asIs(problemFields);
 
-/** An error as a body of RFC 9457, with Sluice's code and every field that is wrong. */
+/** An error as a body of RFC 9457, with Sluice's code and every invalid field. */
 export const error = asIs(
   objectOf({
     type: text,
@@ -34,11 +35,11 @@ export const error = asIs(
     problems: optional(
       described(
         listOf(problem),
-        "Every field that is wrong, the first 20 of them; then how many more. With its place where the body was YAML.",
+        "Every invalid field, the first 20 of them; then how many more. With its place if the body was YAML.",
       ),
     ),
     current_version: optional(described(integer, "With version_conflict: the current version; 0: none.")),
-    current: optional(described(jsonObject, "With version_conflict of a subject: what is kept of it.")),
+    current: optional(described(jsonObject, "With version_conflict of a subject: the stored subject.")),
   }),
 );
 export type ErrorBody = BodyOf<typeof error>;

@@ -16,11 +16,8 @@ const explainedLimit = objectOf({
     "Dimensions of the limit that the request does not carry. All requests that lack them share this counter.",
   ),
   shadow: boolean,
-  counted: described(text, "How the limit is counted, in words: exactly, or by leases."),
-  allowance: described(
-    number,
-    "By how much leases may exceed what the limit allows, at most. 0: nothing of it is ever leased.",
-  ),
+  counted: described(text, "How the limit is counted: exactly, or by leases."),
+  allowance: described(number, "The most by which leases may exceed the limit. 0: it is never leased."),
   windows: listOf(
     objectOf({
       window: fromView(window, ({ source }: { readonly source: Window }) => source),
@@ -32,7 +29,7 @@ const explainedLimit = objectOf({
   ),
 });
 
-/** How the answer to a check would come about. */
+/** How a check would be decided. */
 export const explanation = objectOf({
   request: plain<CheckRequest>({ type: "object" }),
   domain: text,

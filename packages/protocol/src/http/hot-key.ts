@@ -12,20 +12,24 @@ import {
 } from "../shapes/body-shape.ts";
 import { objectOf, optional } from "../shapes/object-body.ts";
 
-/** What hot keys are ordered by. */
+/** The order of hot keys. */
 export const hotKeyOrders = ["rate", "denials"] as const;
 export type HotKeyOrder = (typeof hotKeyOrders)[number];
+
+/** How many hot keys an answer has, unless the request says so, and how many at most. */
+export const usualHotKeys = 20;
+export const mostHotKeys = 100;
 
 /** To a hundredth. */
 const perSecond: BodyShape<number, number> = fromView(number, (rate: number) => Math.round(rate * 100) / 100);
 
-/** A counter, and how often it is asked for. `parts` of a view is how many nodes report it. */
+/** A counter, and how often it is checked. `parts` of a view is how many nodes report it. */
 export const hotKey = fromView(
   objectOf({
     policy: text,
     scope: described(text, "The limit's name, else its dimensions."),
-    subject: described(text, "Cut to 256 characters; what was cut ends in `…`."),
-    per_second: described(perSecond, "Decisions, of late. Too high by at most `error_per_second`."),
+    subject: described(text, "At most 256 characters; a shortened one ends in `…`."),
+    per_second: described(perSecond, "Recent decisions. Too high by at most `error_per_second`."),
     denied_per_second: described(perSecond, "Denials among them."),
     error_per_second: described(perSecond, "How many of the decisions may be another subject's."),
     nodes: described(integer, "How many nodes report it."),
@@ -47,7 +51,7 @@ interface Rates {
   readonly deniedPerSecond: number;
 }
 
-/** What nodes report, merged. */
+/** The merged reports of nodes. */
 export interface HotKeysView {
   readonly by: HotKeyOrder;
   readonly keys: readonly HotKeyView[];
@@ -67,18 +71,18 @@ const hotKeysFields = {
   nodes: objectOf({
     told: described(integer, "How many nodes these are the sums of."),
     silent: optional(
-      described(integer, "Live nodes that reported nothing. Absent: unknown, because no policy store can be asked."),
+      described(integer, "Live nodes that reported nothing. Absent: unknown, because the policy store is unavailable."),
     ),
-    oldest_ms: described(integer, "How old the oldest report is."),
+    oldest_ms: described(integer, "The age of the oldest report."),
   }),
 };
 
-function itemsOf({ by, keys, totals, told, silent, oldestMs }: HotKeysView) {
+function renderItems({ by, keys, totals, told, silent, oldestMs }: HotKeysView) {
   return { by, items: keys, total: totals, nodes: { told, silent, oldestMs: Math.round(oldestMs) } };
 }
 
 /** The hot keys of all nodes. */
-export const hotKeys = fromView(objectOf(hotKeysFields), itemsOf);
+export const hotKeys = fromView(objectOf(hotKeysFields), renderItems);
 export type HotKeysBody = BodyOf<typeof hotKeys>;
 
 /** The hot keys of one server. */
@@ -87,6 +91,6 @@ export const hotKeysHere = fromView(
     ...hotKeysFields,
     hashed: described(boolean, "Whether subjects are hashes, because there was no token."),
   }),
-  ({ hashed, ...view }: HotKeysView & { readonly hashed: boolean }) => ({ ...itemsOf(view), hashed }),
+  ({ hashed, ...view }: HotKeysView & { readonly hashed: boolean }) => ({ ...renderItems(view), hashed }),
 );
 export type HotKeysHereBody = BodyOf<typeof hotKeysHere>;

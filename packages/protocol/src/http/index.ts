@@ -4,7 +4,14 @@ export { type GivenBackBody, givenBack, type ResetBody, reset } from "./counters
 export { type DecisionBody, type DenialBody, decision, denial } from "./decision.ts";
 export { type ErrorBody, error, type ProblemBody } from "./error.ts";
 export { type ExplanationBody, explanation } from "./explanation.ts";
-export { type HotKeyOrder, type HotKeysHereBody, hotKeyOrders, hotKeysHere } from "./hot-key.ts";
+export {
+  type HotKeyOrder,
+  type HotKeysHereBody,
+  hotKeyOrders,
+  hotKeysHere,
+  mostHotKeys,
+  usualHotKeys,
+} from "./hot-key.ts";
 export { type LeaseBody, lease } from "./lease.ts";
 export { type PolicySetBody, policySet } from "./policy-set.ts";
 export { type Degradation, type LeasesBody, type LiveBody, live, type ReadyBody, ready } from "./readiness.ts";

@@ -20,7 +20,7 @@ export const lease = fromView(
       integer,
       "Units that may be spent, in addition to those kept. 0: refused for now, or not wanted.",
     ),
-    epoch: described(integer, "Names this grant, and what was kept, for settled."),
+    epoch: described(integer, "Identifies this grant, and what was kept, for settled."),
     unspent: described(integer, "Granted and unspent of this counter, on all clients together."),
     forgotten: optional(
       described(

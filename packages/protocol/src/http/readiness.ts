@@ -30,7 +30,7 @@ export const leases = described(
 );
 export type LeasesBody = BodyOf<typeof leases>;
 
-/** Whether requests should be sent to a server. Details are for callers with the permission `read`. */
+/** Whether a server is ready for requests. Details are for callers with the permission `read`. */
 export const ready = objectOf({
   status: described(
     choice(["ready", "degraded", "unready", "stopping"]),
@@ -38,7 +38,7 @@ export const ready = objectOf({
   ),
   code: optional(text),
   degraded: optional(
-    described(listOf(choice(degradations)), "What is wrong while requests are still answered. Absent: nothing is."),
+    described(listOf(choice(degradations)), "Problems while requests are still answered. Absent: none."),
   ),
   detail: optional(text),
   config: described(

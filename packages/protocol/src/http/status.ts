@@ -44,11 +44,11 @@ const store = objectOf({
   ),
   reason: optional(text),
   away_since_ms: optional(integer),
-  generation: described(integer, "The generation of the store that is decided by."),
+  generation: described(integer, "The store's generation in force."),
   newest_generation: integer,
   source: described(
     choice(["store", "snapshot"]),
-    "snapshot: what was kept of the store, because it could not be reached at the start.",
+    "snapshot: the policies kept on disk, because the store was unavailable at the start.",
   ),
   taken_up_at_ms: integer,
   digest: text,
@@ -92,7 +92,7 @@ export type CountersStatusBody = BodyOf<typeof counters>;
 
 const protocol = objectOf({ addresses: listOf(text), connections: integer, turned_away: integer });
 
-/** How a server stands, for operators. */
+/** The state of a server, for operators. */
 export const status = objectOf({
   status: choice(["ready", "degraded", "stopping"]),
   degraded: optional(listOf(choice(degradations))),
@@ -100,7 +100,7 @@ export const status = objectOf({
   version: text,
   node: text,
   pid: integer,
-  worker: optional(described(integer, "Which of several processes behind the same ports answers.")),
+  worker: optional(described(integer, "The number of the answering process, among several behind the same ports.")),
   started_at_ms: integer,
   uptime_ms: integer,
   policies,

@@ -1,4 +1,5 @@
-import { renderDuration, type Window, windowLabel } from "sluice";
+import type { Window } from "sluice";
+import { renderDuration, windowLabel } from "sluice/internal";
 import {
   anyOf,
   type BodyOf,
@@ -44,7 +45,7 @@ export const window: BodyShape<Window, WindowBody> = renderedBy(windowFields, ({
   }
 });
 
-/** Windows live as long as their snapshot and are answered with over and over. */
+/** Windows live as long as their snapshot and are rendered over and over. */
 const labelledBodies = new WeakMap<Window, WindowBody>();
 
 /** A window in a decision: with its label. */

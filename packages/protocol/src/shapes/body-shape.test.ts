@@ -40,18 +40,18 @@ describe("an object", () => {
     steps: [{ percent: 1, holdMs: 5 }],
   } as const;
 
-  it("renders fields in snake_case, in the order of the shape, and leaves out what is undefined", () => {
+  it("renders fields in snake_case, in the order of the shape, and leaves out undefined ones", () => {
     expect(JSON.stringify(rollout.render(view))).toBe(
       '{"id":"r1","from_version":2,"state":"done","steps":[{"percent":1,"hold_ms":5}]}',
     );
   });
 
-  it("renders nothing of a view that the shape does not name", () => {
+  it("renders no field that the shape does not name", () => {
     const more = { ...view, digest: "secret" };
     expect(travel(rollout.render(more))).not.toHaveProperty("digest");
   });
 
-  it("requires in its schema what is not optional, and is open to further fields", () => {
+  it("requires in its schema every field that is not optional, and permits further fields", () => {
     expect(rollout.schema).toEqual({
       type: "object",
       properties: {
@@ -77,7 +77,7 @@ describe("an object", () => {
     const body: BodyOf<typeof rollout> = { id: "r1", from_version: 1, state: "done", steps: [] };
     // @ts-expect-error the body's field is from_version
     expect(body.fromVersion).toBeUndefined();
-    // @ts-expect-error a view must name what may be absent, so that a renamed field is noticed
+    // @ts-expect-error a view must name fields that may be absent, so that a renamed field is noticed
     const short: ViewOf<typeof rollout> = { id: "r1", fromVersion: 1, state: "done", steps: [] };
     // @ts-expect-error not one of the words
     const wrong: ViewOf<typeof rollout> = { ...view, state: "paused" };
@@ -86,7 +86,7 @@ describe("an object", () => {
 });
 
 describe("other shapes", () => {
-  it("chooses by kind, and lists shapes that kinds share once", () => {
+  it("chooses by kind, and lists shared shapes once", () => {
     const own = objectOf({ kind: choice(["policy", "custom"]) });
     const source = byKind({
       policy: own,
@@ -100,14 +100,14 @@ describe("other shapes", () => {
     expect(source.schema.anyOf).toHaveLength(2);
   });
 
-  it("passes plain values on as they are", () => {
+  it("passes plain values on unchanged", () => {
     expect(mapOf(number).render({ a_b: 1 })).toEqual({ a_b: 1 });
     expect(mapOf(number).schema).toEqual({ type: "object", additionalProperties: { type: "number" } });
     expect(anything.render({ someThing: [1] })).toEqual({ someThing: [1] });
     expect(asIs(step).render({ percent: 1, hold_ms: 2 })).toEqual({ percent: 1, hold_ms: 2 });
   });
 
-  it("takes another view, or another way to render, with the same schema", () => {
+  it("accepts another view, or another rendering, with the same schema", () => {
     const told = fromView(step, (minutes: number) => ({ percent: 100, holdMs: minutes * 60_000 }));
     const byHand = renderedBy(step, (percent: number) => ({ percent, hold_ms: 0 }));
     expect([told.render(2), byHand.render(3)]).toEqual([

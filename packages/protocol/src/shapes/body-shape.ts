@@ -1,17 +1,17 @@
 /**
- * Small descriptions of what is answered. A body shape holds the type of a body as it travels, its JSON Schema, and how it is
- * rendered from a view of the server's, so that all three are written once: if you rename a field, the compiler shows
- * every place that renders or reads it.
+ * Descriptions of answers. A body shape holds the type of a body as it travels, its JSON Schema, and its rendering from
+ * a view of the server's, so that all three are written once: if you rename a field, the compiler shows every place
+ * that renders or reads it.
  *
- * Answers differ from requests, which `sluice` has shapes for: they are written and not read, without bounds, and clients pass
- * over fields that they do not know.
+ * Answers differ from requests, which `sluice` has shapes for: they are written and not parsed, without bounds, and
+ * clients ignore unknown fields.
  */
-import type { JsonSchema } from "sluice";
+import type { JsonSchema } from "sluice/shape";
 
 export interface BodyShape<View, Body> {
   /** JSON Schema (2020-12) of the body. */
   readonly schema: JsonSchema;
-  /** The body of a view. What is undefined in it is left out of the JSON. */
+  /** Renders the body of a view. Undefined fields are left out of the JSON. */
   render(view: View): Body;
 }
 
@@ -21,10 +21,10 @@ export type AnyShape = BodyShape<any, any>;
 /** The type of a body, as it travels. */
 export type BodyOf<Shape> = Shape extends BodyShape<never, infer Body> ? Body : never;
 
-/** What a body is rendered from. */
+/** The view that a body is rendered from. */
 export type ViewOf<Shape> = Shape extends BodyShape<infer View, unknown> ? View : never;
 
-/** A value that travels as it is. */
+/** A value that travels unchanged. */
 export function plain<T>(schema: JsonSchema): BodyShape<T, T> {
   return { schema, render: (view) => view };
 }
@@ -44,7 +44,7 @@ export function choice<const Word extends string>(words: readonly Word[]): BodyS
   return plain({ enum: [...words] });
 }
 
-/** Always the same. */
+/** A constant. */
 export function constant<const Value extends string | boolean>(value: Value): BodyShape<Value, Value> {
   return plain({ const: value });
 }
@@ -61,7 +61,7 @@ export function mapOf<T>(value: BodyShape<T, T>): BodyShape<Readonly<Record<stri
   return plain({ type: "object", additionalProperties: value.schema });
 }
 
-/** A union by the word in `kind`; kinds alike share a shape. */
+/** A union by the word in `kind`; kinds may share a shape. */
 export function byKind<Shapes extends Readonly<Record<string, AnyShape>>>(
   shapes: Shapes,
 ): BodyShape<ViewOf<Shapes[keyof Shapes]> & { readonly kind: keyof Shapes }, BodyOf<Shapes[keyof Shapes]>> {
@@ -71,14 +71,14 @@ export function byKind<Shapes extends Readonly<Record<string, AnyShape>>>(
   };
 }
 
-/** One of several bodies, for what has it ready. */
+/** One of several bodies, already rendered. */
 export function anyOf<const Shapes extends readonly AnyShape[]>(
   ...shapes: Shapes
 ): BodyShape<BodyOf<Shapes[number]>, BodyOf<Shapes[number]>> {
   return plain({ anyOf: shapes.map(({ schema }) => schema) });
 }
 
-/** Says in the schema what the value is for; `annotations` are further keywords, such as `examples`. */
+/** Describes the value in the schema; `annotations` are further keywords, such as `examples`. */
 export function described<View, Body>(
   shape: BodyShape<View, Body>,
   description: string,
@@ -95,15 +95,15 @@ export function fromView<Other, View, Body>(
   return { ...shape, render: (other) => shape.render(convert(other)) };
 }
 
-/** The same body, for what has it ready. */
+/** The same body, already rendered. */
 export function asIs<Body>(shape: BodyShape<never, Body>): BodyShape<Body, Body> {
   return plain(shape.schema);
 }
 
-/** A body of which every field is named, also those that may be left out. */
+/** A body with every field present, including optional ones. */
 export type Complete<Body> = { readonly [Key in keyof Required<Body>]: Body[Key] };
 
-/** The same body, rendered by hand: where that must be fast, or a field depends on others. */
+/** The same body, rendered by hand: if that must be fast, or a field depends on others. */
 export function renderedBy<View, Body>(
   shape: BodyShape<never, Body>,
   render: (view: View) => Complete<Body>,
@@ -114,12 +114,12 @@ export function renderedBy<View, Body>(
 /** Epoch milliseconds. */
 export const epochMs: BodyShape<number, number> = described(integer, "Epoch milliseconds.");
 
-/** JSON has no infinity: what never comes is left out. */
+/** JSON has no infinity, so a time that never comes is left out. */
 export function finiteOrNone(value: number | undefined): number | undefined {
   return value !== undefined && Number.isFinite(value) ? value : undefined;
 }
 
-/** A number that is left out where it is infinite. */
+/** A number that is left out if it is infinite. */
 export function finite(shape: BodyShape<number, number>): BodyShape<number, number | undefined> {
   return { ...shape, render: finiteOrNone };
 }

@@ -1,4 +1,4 @@
-import type { JsonSchema } from "sluice";
+import type { JsonSchema } from "sluice/shape";
 import type { AnyShape, BodyOf, BodyShape, ViewOf } from "./body-shape.ts";
 
 /** A field that may be absent. */
@@ -28,7 +28,10 @@ export type ObjectBody<F extends Fields> = Flat<
   }
 >;
 
-/** What it is rendered from: every field under its name in camelCase. One that may be absent must be there as undefined. */
+/**
+ * The view that it is rendered from: every field under its name in camelCase. An optional one must be present, as
+ * undefined.
+ */
 export type ObjectView<F extends Fields> = {
   readonly [Key in keyof F as CamelCase<Key>]:
     | ViewOf<ShapeOf<F[Key]>>
@@ -42,7 +45,7 @@ export function optional<Shape extends AnyShape>(shape: Shape): OptionalField<Sh
 
 /** An object with these fields, which travel in this order. */
 export function objectOf<F extends Fields>(fields: F): BodyShape<ObjectView<F>, ObjectBody<F>> {
-  const plan = Object.entries(fields).map(([key, field]) => ({ key, from: camelCase(key), ...shapeOf(field) }));
+  const plan = Object.entries(fields).map(([key, field]) => ({ key, from: camelCase(key), ...splitField(field) }));
   return {
     schema: objectSchema(plan),
     render(view) {
@@ -56,7 +59,7 @@ export function objectOf<F extends Fields>(fields: F): BodyShape<ObjectView<F>, 
   };
 }
 
-function shapeOf(field: AnyShape | OptionalField<AnyShape>): { shape: AnyShape; required: boolean } {
+function splitField(field: AnyShape | OptionalField<AnyShape>): { shape: AnyShape; required: boolean } {
   return "optional" in field ? { shape: field.optional, required: false } : { shape: field, required: true };
 }
 

@@ -1,4 +1,4 @@
-import type { OneOutcome } from "sluice";
+import type { OneOutcome } from "sluice/store";
 import { createOneOutcome } from "sluice/store";
 import { decodeAheads, decodeArrival, decodeArrivals, decodeMarks } from "./decode-reply.ts";
 import type { GuardedShard } from "./guarded-shard.ts";
@@ -6,12 +6,12 @@ import type { Pending } from "./pending.ts";
 import { type AnyArrivals, ArrivalQuestion, type Held } from "./question.ts";
 
 /**
- * The outcome of one arrival after the other. It is written again for the next one, so an asker's `decide` reads it before it
- * returns and does not keep it. That is safe because nothing here awaits.
+ * The outcome of one arrival after the other. It is overwritten for the next one, so an asker's `decide` reads it
+ * before it returns and does not keep it. That is safe because nothing here awaits.
  */
 let outcome: OneOutcome | undefined;
 
-/** Settles what the script of arrivals answered. Pendings are all of that operation, in the order in which they were sent. */
+/** Settles the reply of the arrivals script. All pendings are of that operation, in the order they were sent in. */
 export function settleArrivals(pendings: readonly Pending[], reply: unknown, nowUs: number, shard: GuardedShard): void {
   const aheads = decodeAheads(reply);
   const marks = decodeMarks(reply);
@@ -60,7 +60,7 @@ function answerArrival(
   return asker.decide(limit, subject, cost, outcome);
 }
 
-/** What its asker makes of there being no answer. */
+/** What its asker makes of a missing answer. */
 export function failArrival(
   { asker, request }: ArrivalQuestion,
   error: Error,

@@ -1,10 +1,10 @@
 import fc from "fast-check";
-import { compileTestLimit, windowOf } from "sluice/testing";
+import { compileTestLimit, testWindow } from "sluice/testing";
 import { describe, expect, it } from "vitest";
 import { type Asked, CounterNumbers } from "./counter-numbers.ts";
 
 const limitOf = (policy: string, limit: number) =>
-  compileTestLimit({ algorithm: "gcra", windows: [windowOf(limit, 1000)], policy });
+  compileTestLimit({ algorithm: "gcra", windows: [testWindow(limit, 1000)], policy });
 
 /** Windows by the counter they are of: the last two are one policy's before and after an edit, and have their counters in common. */
 const windows = new Map([
@@ -43,7 +43,7 @@ describe("counters of one call", () => {
     );
   });
 
-  it("are found among as many as a call holds, also where all are looked for in one place", () => {
+  it("are found among as many as a call holds, even if all hash to one place", () => {
     const [first] = windows.keys();
     const asked = Array.from({ length: 127 }, (_, i) => ({
       window: first!,

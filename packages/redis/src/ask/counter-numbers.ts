@@ -1,4 +1,4 @@
-import type { CompiledWindow } from "sluice";
+import type { CompiledWindow } from "sluice/store";
 import type { ArrivalStep } from "./question.ts";
 import { findCode } from "./window-code.ts";
 
@@ -6,14 +6,14 @@ import { findCode } from "./window-code.ts";
 export type Asked = Pick<ArrivalStep, "window" | "subject">;
 
 /**
- * Numbers the counters of one call from 1, each once, however often it is asked for. Used again and again, because a map for
- * every call costs each check in it more than encoding it does; for the same reason it keeps no texts of its own.
+ * Numbers the counters of one call from 1, each once, however often it is asked for. It is reused, because a map for
+ * every call costs each check in it more than encoding it does; for the same reason it keeps no texts.
  *
- * Found by a hash of the last few letters, and by comparing: subjects that are made to meet each other cost a call as many
+ * Counters are found by a hash of the last few letters and by comparing. Subjects made to collide cost a call as many
  * comparisons as half of its questions squared, some ten microseconds.
  */
 export class CounterNumbers {
-  /** By hash: the first question about a counter, from 1; 0 where there is none. */
+  /** By hash: the first question about a counter, from 1; 0 if there is none. */
   readonly #slots: Uint8Array;
   /** By question: the number of its counter. */
   readonly #numbers: Uint8Array;
@@ -28,14 +28,17 @@ export class CounterNumbers {
     this.#numbers = new Uint8Array(most);
   }
 
-  /** From now on it is about these. */
+  /** Starts over with these questions. */
   begin(asked: readonly Asked[]): void {
     this.#asked = asked;
     this.#slots.fill(0);
     this.#count = 0;
   }
 
-  /** The number of the counter that the question at `index` is about; one that is new has the next number. In order, each once. */
+  /**
+   * The number of the counter that the question at `index` is about; a new counter gets the next number. Call it in
+   * order, once per index.
+   */
   numberAt(index: number): number {
     const { window, subject } = this.#asked[index]!;
     let slot = lastLetters(subject) & this.#mask;

@@ -4,7 +4,10 @@ import { none, type Question, type Reply } from "./question.ts";
 
 type Five = [number, number, number, number, number];
 
-/** `lease`: per ask an answer, what is granted, its epoch, what is unspent and what is forgotten, then five numbers per window. */
+/**
+ * `lease`: per ask an answer, the units granted, their epoch, the units unspent and forgotten, then five numbers per
+ * window.
+ */
 export function decodeLeases(questions: readonly Question[], reply: readonly number[]): readonly Reply[] {
   const nowMs = reply[0]! / 1000;
   let at = headLength;
@@ -14,7 +17,7 @@ export function decodeLeases(questions: readonly Question[], reply: readonly num
     at = begin;
     for (const { windows } of limits) at += numbersPerWindow * windows.length;
     if (answer === answers.outside) return { kind: "outside" };
-    // A grant is described as a take of so much, and no grant as a look at a cost of 1.
+    // A grant is described as a take of that cost, and no grant as a peek with a cost of 1.
     const costs = limits.map((limit) => ({ ...limit, cost: Math.max(granted, 1), group: 0 }));
     const plan = decodeSteps(costs, reply, begin, nowMs, false);
     return {

@@ -1,4 +1,5 @@
-import type { CompiledWindow, LimitOutcome, LimitRecord, OneOutcome, ResolvedLimit, WindowReading } from "sluice";
+import { untrackedList } from "sluice/internal";
+import type { CompiledWindow, LimitOutcome, LimitRecord, OneOutcome, ResolvedLimit, WindowReading } from "sluice/store";
 import {
   createVerdict,
   decideArrival,
@@ -10,24 +11,23 @@ import {
   outcomesFromPlan,
   type TakePlan,
   takeArrival,
-  untrackedList,
   type WindowVerdict,
   type WritableVerdict,
 } from "sluice/store";
 import { type Answer, GivenAnswer, type Held, hasRecord, none, type Question, type Reply } from "./question.ts";
 import { findCode, unitsPerMs, worthUnits } from "./window-code.ts";
 
-/** What every script says first. */
+/** The start of every script's reply. */
 export interface ReplyHead {
   readonly nowUs: number;
   /** It ran after its deadline, and charged nothing. */
   readonly late: boolean;
-  /** How many keys held something that is not ours. */
+  /** How many keys held a value that is not ours. */
   readonly foreign: number;
   readonly healed: number;
 }
 
-/** How many of a reply's numbers are its head. */
+/** How many numbers of a reply its head takes. */
 export const headLength = 4;
 
 export function decodeHead(reply: unknown): ReplyHead {
@@ -43,7 +43,7 @@ export function decodeAheads(reply: unknown): readonly number[] {
   return aheads as readonly number[];
 }
 
-/** `take-arrivals`: two texts of each window that is held. */
+/** `take-arrivals`: two texts for each window that is held. */
 export function decodeMarks(reply: unknown): readonly string[] {
   const marks = (reply as readonly unknown[])[headLength + 1];
   return Array.isArray(marks) ? (marks as readonly string[]) : noMarks;
@@ -51,7 +51,7 @@ export function decodeMarks(reply: unknown): readonly string[] {
 
 const noMarks: readonly string[] = [];
 
-/** Each check's counter in one number: how far ahead of now it was found. The rest follows by the same arithmetic. */
+/** Each check's counter as one number: how far ahead of now it was found. The rest follows by the same arithmetic. */
 export function decodeArrival(window: CompiledWindow, cost: number, ahead: number, into: OneOutcome): void {
   const aheadMs = ahead / unitsPerMs;
   into.window = window;
@@ -60,7 +60,7 @@ export function decodeArrival(window: CompiledWindow, cost: number, ahead: numbe
   takeArrival(window, ahead <= findCode(window).furthest ? aheadMs : -aheadMs, cost, 0, into);
 }
 
-/** A window that was looked at, to be written into again and again. */
+/** An examined window, to be overwritten. */
 interface Look extends LookedAt {
   limit: number;
   window: CompiledWindow;
@@ -68,13 +68,14 @@ interface Look extends LookedAt {
 }
 
 const nothingRefused: ReadonlySet<number> = new Set();
+const enforcedRefused: ReadonlySet<number> = new Set([0]);
 
 /** The windows of one request after the other. */
 const looks: Look[] = [];
 const takenPlan: TakePlan = { steps: looks, refused: nothingRefused };
-const deniedPlan: TakePlan = { steps: looks, refused: new Set([0]) };
+const deniedPlan: TakePlan = { steps: looks, refused: enforcedRefused };
 
-/** The same of several windows, from the number at `begin` on. */
+/** The same for several windows, starting with the number at `begin`. */
 export function decodeArrivals(
   limits: readonly ResolvedLimit[],
   aheads: readonly number[],
@@ -87,7 +88,7 @@ export function decodeArrivals(
   return new GivenAnswer(taken, nowUs / 1000, outcomes, undefined, undefined, false, none, held);
 }
 
-/** What limits say whose take is given back: how they stood before it. */
+/** The outcomes of limits whose take is given back: how they stood before it. */
 export function outcomesBefore(limits: readonly ResolvedLimit[], { aheads }: Held): readonly LimitOutcome[] {
   lookAt(limits, aheads, 0);
   return outcomesFromPlan(limits, takenPlan, false);
@@ -113,7 +114,7 @@ function lookAt(limits: readonly ResolvedLimit[], aheads: readonly number[], beg
   return taken;
 }
 
-/** What scripts say of a question, in numbers. */
+/** Scripts' answers to a question, as numbers. */
 export const answers = { denied: 0, taken: 1, takenBefore: 2, conflict: 3, outside: 4 } as const;
 export const numbersPerWindow = 5;
 
@@ -152,8 +153,8 @@ export function decodePlan(questions: readonly Question[], reply: readonly (numb
 }
 
 /**
- * What was taken stays taken, also where the limit was lowered since and would not allow it any more. Only then are its
- * numbers others than the first time: they are those of the limit as it is now.
+ * A take stays taken, even if the limit was lowered since and would no longer allow it. Only then do its numbers differ
+ * from the first time: they are those of the limit as it is now.
  */
 function allowedAgain(limits: readonly ResolvedLimit[], plan: TakePlan): LimitOutcome[] {
   return outcomesFromPlan(limits, plan, true).map((outcome, i) =>
@@ -161,14 +162,37 @@ function allowedAgain(limits: readonly ResolvedLimit[], plan: TakePlan): LimitOu
   );
 }
 
+/** `take-counts`: one, two or three numbers per window, by its kind. */
+export function decodeCounts(questions: readonly Question[], reply: readonly unknown[]): readonly Reply[] {
+  const numbers = decodeAheads(reply);
+  const nowMs = Number(reply[0]) / 1000;
+  let at = 0;
+  return questions.map(({ limits }): Reply => {
+    const steps = untrackedList<LookedAt>();
+    let taken = true;
+    for (let i = 0; i < limits.length; i++) {
+      const { windows, cost } = limits[i]!;
+      for (const window of windows) {
+        const verdict = decodeVerdict(window, cost, nowMs, numbers[at]!, numbers[at + 1]!, numbers[at + 2]!);
+        at += window.kind === "arrival" ? 1 : window.kind === "count" ? 2 : 3;
+        steps.push(new Step(i, window, verdict, 0));
+        if (verdict.fits !== "now") taken = false;
+      }
+    }
+    const plan: TakePlan = { steps, refused: taken ? nothingRefused : enforcedRefused };
+    const outcomes = outcomesFromPlan(limits, plan, true, untrackedList());
+    return { kind: "answer", answer: new GivenAnswer(taken, nowMs, outcomes) };
+  });
+}
+
 /** `charge`: one answer per question. */
 export function decodeCharges(questions: readonly Question[], reply: readonly number[]): readonly Reply[] {
-  // What of a call is outside of its bounds keeps the rest from being charged, too.
+  // One question outside of its bounds keeps the rest of the call from being charged too.
   const outside = questions.some((_, i) => reply[headLength + i] === answers.outside);
   return questions.map(() => (outside ? { kind: "outside" } : { kind: "answer", answer: charged }));
 }
 
-/** `block`: a reply that is not late is an answer to all of them. */
+/** `block`: a reply that is not late answers all of them. */
 export function decodeBlocks(questions: readonly Question[]): readonly Reply[] {
   return questions.map(() => ({ kind: "answer", answer: charged }));
 }
@@ -213,7 +237,7 @@ export function decodeSteps(
   return plan;
 }
 
-/** A class, as answers are. */
+/** A class, for the same reason as answers. */
 class Step implements LookedAt {
   readonly limit: number;
   readonly window: CompiledWindow;
@@ -229,14 +253,14 @@ class Step implements LookedAt {
   }
 }
 
-/** What limits say whose counters were never used. */
+/** The outcomes of limits whose counters were never used. */
 export function unused(limits: readonly ResolvedLimit[], nowMs: number): LimitOutcome[] {
   const windows = limits.reduce((sum, limit) => sum + limit.windows.length, 0);
   const plan = decodeSteps(limits, new Array<number>(numbersPerWindow * windows).fill(0), 0, nowMs, false);
   return outcomesFromPlan(limits, plan, false);
 }
 
-/** A block is begun by a denial that waiting would cure, and not renewed while it runs: as the script does it. */
+/** A denial that waiting would cure begins a block, and does not renew one: as in the script. */
 function noteBlocks(limits: readonly ResolvedLimit[], plan: TakePlan): void {
   for (const step of plan.steps) {
     const { limit, group } = limits[step.limit]!;
@@ -277,7 +301,7 @@ export function decodeReadings(limit: ResolvedLimit, { numbers, atMs }: Answer):
   return readingsAt(limit, numbers, 0, atMs, false);
 }
 
-/** The same from the number at `begin` on; after its cost, where that was taken. */
+/** The same, starting with the number at `begin`; after its cost, if that was taken. */
 function readingsAt(
   { windows, cost }: ResolvedLimit,
   numbers: readonly number[],
@@ -302,7 +326,7 @@ function readingsAt(
   });
 }
 
-/** What is recorded of each limit, from the number at `begin` on. Undefined where nothing is of any. */
+/** The record of each limit, starting with the number at `begin`. Undefined if no limit has one. */
 export function decodeRecords(
   question: Question,
   numbers: readonly number[],
@@ -356,7 +380,7 @@ function logVerdict(
 ): WindowVerdict {
   const { capacity, perMs } = window;
   const verdict = cost > capacity ? "never" : used + cost <= capacity ? "now" : "later";
-  // Answers that were remembered by an earlier release say nothing of it: then it is when all is freed.
+  // Answers remembered by an earlier release do not have it: then use the time when everything is freed.
   const moreMs = waitMs > 0 ? waitMs : resetMs;
   return {
     fits: verdict,

@@ -1,8 +1,8 @@
-import type { CompiledWindow, ResolvedLimit } from "sluice";
+import type { CompiledWindow, ResolvedLimit } from "sluice/store";
 import { onceRetentionMs } from "sluice/store";
 import type { RedisArgument } from "../connect/redis-connection.ts";
 import type { KeyNames } from "../place/key-names.ts";
-import { codeOfIdentity } from "../place/key-names.ts";
+import { identityCode } from "../place/key-names.ts";
 import { CounterNumbers } from "./counter-numbers.ts";
 import { KeyList } from "./key-list.ts";
 import { newName } from "./new-name.ts";
@@ -10,6 +10,7 @@ import {
   type AnyArrivals,
   ArrivalQuestion,
   ArrivalStep,
+  ArrivalsQuestion,
   type HeldNumbers,
   hasRecord,
   type Question,
@@ -32,13 +33,13 @@ export interface Call {
   readonly args: readonly RedisArgument[];
 }
 
-/** So many keys are numbered by letters of one byte each: a call that is text throughout is written in one go. */
+/** This many keys can be numbered by letters of one byte each: a call that is all text is written in one go. */
 export const mostPerCall = 127;
 
-/** One call is made at a time. */
+/** Only one call is encoded at a time. */
 const numbers = new CounterNumbers(mostPerCall);
 const requests = Buffer.alloc(4 * mostPerCall);
-/** By the number of a counter: the number of its mark, 0 where it has none yet. */
+/** By the number of a counter: the number of its mark, 0 if it has none yet. */
 const markNumbers = new Uint8Array(mostPerCall + 1);
 
 /** Added to the number of windows of a request that is held. */
@@ -47,11 +48,44 @@ const heldFlag = 64;
 /** `take-arrivals`: see its header. At most `mostPerCall` windows in all. */
 export function encodeArrivals(questions: readonly AnyArrivals[], names: KeyNames, deadlineMs: number): Call {
   const steps = listSteps(questions);
+  const { keys, marks, longestHoldMs, rates, bytes } = encodeRequests(questions, steps, names);
+  const args: RedisArgument[] = [String(deadlineMs), bytes, String(marks.length), String(rates.length)];
+  for (const { worth, full, tolerance, furthest, life } of rates) args.push(worth, full, tolerance, furthest, life);
+  if (marks.length === 0) return { keys, args };
+  args.push(newName(), String(Math.ceil(longestHoldMs)));
+  keys.push(...marks);
+  return { keys, args };
+}
+
+/** `take-counts`: see its header. At most `mostPerCall` windows in all. */
+export function encodeCounts(questions: readonly Question[], names: KeyNames, deadlineMs: number): Call {
+  const requests = questions.map(({ limits }) => new ArrivalsQuestion(limits));
+  const { keys, rates, bytes } = encodeRequests(requests, listSteps(requests), names);
+  const kinds = rates.map(({ window }) => findCode(window).kind).join("");
+  const args: RedisArgument[] = [String(deadlineMs), bytes, kinds];
+  for (const { worth, full, tolerance, furthest, life } of rates) args.push(worth, full, tolerance, furthest, life);
+  return { keys, args };
+}
+
+interface EncodedRequests {
+  readonly keys: string[];
+  readonly marks: readonly string[];
+  readonly longestHoldMs: number;
+  readonly rates: readonly RateArguments[];
+  /** Which windows, rates and keys each request has. Empty if each has one window, the first rate, and a separate key, in order. */
+  readonly bytes: string;
+}
+
+function encodeRequests(
+  questions: readonly AnyArrivals[],
+  steps: readonly ArrivalStep[],
+  names: KeyNames,
+): EncodedRequests {
   const keys: string[] = [];
   const marks: string[] = [];
   let longestHoldMs = 0;
   const rates: RateArguments[] = [];
-  // The rate that was met last, almost always the same one.
+  // The last rate encountered, almost always the same one.
   let rate: RateArguments | undefined;
   let rateNumber = 0;
   let at = 0;
@@ -81,17 +115,7 @@ export function encodeArrivals(questions: readonly AnyArrivals[], names: KeyName
     }
   }
   if (rates.length !== 1 || keys.length !== steps.length) inOrder = false;
-  const args: RedisArgument[] = [
-    String(deadlineMs),
-    inOrder ? "" : requests.toString("latin1", 0, at),
-    String(marks.length),
-    String(rates.length),
-  ];
-  for (const { worth, full, tolerance, furthest, life } of rates) args.push(worth, full, tolerance, furthest, life);
-  if (marks.length === 0) return { keys, args };
-  args.push(newName(), String(Math.ceil(longestHoldMs)));
-  keys.push(...marks);
-  return { keys, args };
+  return { keys, marks, longestHoldMs, rates, bytes: inOrder ? "" : requests.toString("latin1", 0, at) };
 }
 
 /** `give-arrivals`: see its header. */
@@ -112,7 +136,7 @@ export function encodeGiveBack(limits: readonly ResolvedLimit[], held: HeldNumbe
   return { keys, args };
 }
 
-/** The windows of all of them. */
+/** The windows of all questions. */
 function listSteps(questions: readonly AnyArrivals[]): readonly ArrivalStep[] {
   const steps: ArrivalStep[] = [];
   for (const question of questions) {
@@ -125,7 +149,7 @@ function listSteps(questions: readonly AnyArrivals[]): readonly ArrivalStep[] {
   return steps;
 }
 
-/** `block`: see its header. Of blocks of one subject that come together the longest counts. */
+/** `block`: see its header. Among blocks of one subject in a call, the longest counts. */
 export function encodeBlocks(questions: readonly Question[], names: KeyNames, deadlineMs: number): Call {
   const blocks = new Map<string, { readonly forMs: number; readonly blockForMs: number }>();
   for (const { limits, forMs = 0 } of questions) {
@@ -191,7 +215,7 @@ export function encodePlan(
   return { keys: keys.names, args };
 }
 
-/** How many windows a question has, with its records. */
+/** How many windows a question has, including its records. */
 function stepCount(question: Question): number {
   let steps = 0;
   for (const resolved of question.limits) steps += resolved.windows.length + (hasRecord(question, resolved) ? 1 : 0);
@@ -241,7 +265,7 @@ function writeRecord(
   keys: KeyList,
   names: KeyNames,
 ): void {
-  // A block goes on denying when the windows are long idle.
+  // A block outlasts idle windows.
   let longestMs = limit.blockForMs;
   for (const window of windows) longestMs = Math.max(longestMs, findCode(window).lifeMs);
   plan.fill(0, at, at + windowBytes);
@@ -254,14 +278,14 @@ function writeRecord(
 }
 
 export function recordKey(names: KeyNames, limit: ResolvedLimit["limit"], subject: string): string {
-  return names.counter(codeOfIdentity(`${limit.identity}|record`), subject);
+  return names.counter(identityCode(`${limit.identity}|record`), subject);
 }
 
 export function blockKey(names: KeyNames, limit: ResolvedLimit["limit"], subject: string): string {
-  return names.counter(codeOfIdentity(`${limit.identity}|block`), subject);
+  return names.counter(identityCode(`${limit.identity}|block`), subject);
 }
 
-/** What a cost is worth in units of arrival time: none where it is not counted in time. */
+/** What a cost is worth in units of arrival time; 0 if it is not counted in time. */
 function worthIn(window: CompiledWindow, code: WindowCode, cost: number, operation: Question["operation"]): number {
   if (code.kind > kindNumber.wideArrival) return 0;
   if (cost < 0) return creditUnits(window, -cost);

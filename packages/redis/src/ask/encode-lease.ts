@@ -1,6 +1,6 @@
-import type { CompiledWindow, ResolvedLimit } from "sluice";
+import type { CompiledWindow, ResolvedLimit } from "sluice/store";
 import { isLeasable, leaseAllowance } from "sluice/store";
-import { codeOfIdentity, type KeyNames } from "../place/key-names.ts";
+import { identityCode, type KeyNames } from "../place/key-names.ts";
 import { blockKey, type Call } from "./encode-call.ts";
 import { KeyList } from "./key-list.ts";
 import type { Question } from "./question.ts";
@@ -42,9 +42,9 @@ export function encodeLeases(
   return { keys: keys.names, args: [String(deadlineMs), asks] };
 }
 
-/** What is granted and unspent of a limit. It shares the slot of the limit's counters. */
+/** The key of a limit's ledger: what is granted and unspent. It shares the slot of the limit's counters. */
 export function ledgerKey(names: KeyNames, limit: ResolvedLimit["limit"], subject: string): string {
-  return names.counter(codeOfIdentity(`${limit.identity}|leases`), subject);
+  return names.counter(identityCode(`${limit.identity}|leases`), subject);
 }
 
 function countBytes(limits: readonly ResolvedLimit[]): number {

@@ -1,5 +1,5 @@
-import { CircuitBreaker, type CircuitBreakerOptions, type CircuitState } from "sluice";
-import type { Peer } from "sluice/store";
+import type { Peer } from "sluice/internal";
+import { CircuitBreaker, type CircuitBreakerOptions, type CircuitState } from "sluice/store";
 import type { Shard } from "../topology/topology.ts";
 import { within } from "../topology/within.ts";
 import { ServerClock } from "./server-clock.ts";
@@ -22,7 +22,7 @@ export class GuardedShard implements Peer {
   readonly #nowMs: NowMs;
   #probeEveryMs: number;
   #timer: NodeJS.Timeout | undefined;
-  /** Since when an answer to `measure` is missing. */
+  /** When the pending call of `measure` began. */
   #measuringMs: number | undefined;
   #connections = 0;
   /** When the breaker left closed; undefined while it is. */
@@ -44,7 +44,7 @@ export class GuardedShard implements Peer {
         if (state === "open") {
           if (this.#openedMs === undefined) this.figures.breakerOpened += 1;
           this.#openedMs ??= nowMs();
-          // A connection that stopped answering may be half open, which only a new one finds out.
+          // A connection that stopped answering may be half open, which only a new one can show.
           shard.renew();
           this.#probeLater();
         } else if (state === "closed") {
@@ -59,7 +59,7 @@ export class GuardedShard implements Peer {
   configure(options: CircuitBreakerOptions): void {
     this.#breaker.configure(options);
     this.#probeEveryMs = options.probeEveryMs ?? defaultProbeEveryMs;
-    // A probe that waits does so by the time there was before.
+    // A waiting probe goes by the previous delay.
     if (!this.closed) this.#probeLater();
   }
 
@@ -67,17 +67,17 @@ export class GuardedShard implements Peer {
     return this.#breaker.state;
   }
 
-  /** Whether calls are admitted. While they are not, nobody touches a socket but the probe. */
+  /** Whether calls are admitted. While they are not, only the probe uses the socket. */
   get closed(): boolean {
     return this.#breaker.state === "closed";
   }
 
-  /** How often there was a connection. As long as it is the same, the server remembers what it answered. */
+  /** How many connections there have been. While it stays the same, the server remembers what it answered. */
   get connections(): number {
     return this.#connections;
   }
 
-  /** What calls settle under. */
+  /** The generation that calls are settled under. */
   get generation(): number {
     return this.#breaker.generation;
   }
@@ -96,8 +96,8 @@ export class GuardedShard implements Peer {
   }
 
   /**
-   * There is a connection again. One that is made as soon as the breaker opens says nothing: a server that is too slow
-   * accepts connections all the same.
+   * Called when there is a connection again. One made as soon as the breaker opens proves nothing: a server that is too
+   * slow still accepts connections.
    */
   connected(): void {
     this.#connections += 1;
@@ -106,7 +106,7 @@ export class GuardedShard implements Peer {
     if (this.#breaker.admit(nowMs, true) === "probe") this.#probe();
   }
 
-  /** How long the last exchange took, or for how long one has gone unanswered by now, if that is longer. */
+  /** How long the last exchange took, or how long one has gone unanswered if that is longer. */
   get roundTripMs(): number | undefined {
     const { roundTripMs } = this.figures;
     if (this.#measuringMs === undefined) return roundTripMs;
@@ -114,7 +114,7 @@ export class GuardedShard implements Peer {
   }
 
   /**
-   * Asks the server for its time, and learns its clock and how quick it is. Says nothing to the breaker, and asks one at a
+   * Asks the server for its time, and learns its clock and latency. Does not affect the breaker, and asks once at a
    * time, so a server that does not answer has one question waiting.
    */
   measure(): void {
@@ -130,7 +130,7 @@ export class GuardedShard implements Peer {
           this.clock.learn(Number(seconds) * 1000 + Number(microseconds) / 1000, sentMs, receivedMs);
           this.figures.roundTripMs = receivedMs - sentMs;
         },
-        // A connection that is lost is heard of elsewhere.
+        // Lost connections are reported separately.
         () => undefined,
       )
       .finally(() => {
@@ -138,25 +138,25 @@ export class GuardedShard implements Peer {
       });
   }
 
-  /** Until it is closed. */
+  /** True until it is closed. */
   get inUse(): boolean {
     return !this.#closed;
   }
 
-  /** Probes no more. */
+  /** Stops probing. */
   close(): void {
     this.#closed = true;
     clearTimeout(this.#timer);
   }
 
   /**
-   * The breaker is probed by a command of its own: at nobody's expense, and also where nobody asks, such as on a node that
-   * gets no traffic until it is ready again.
+   * The breaker is probed by a dedicated command, so that no request pays for it, and a node without traffic recovers
+   * too.
    */
   #probeLater(): void {
     clearTimeout(this.#timer);
     if (this.#closed) return;
-    // A little later than the breaker wants, so that it is not asked too early and the probe put off by another turn.
+    // A little later than the breaker requires, so that the probe is not refused and put off by another turn.
     this.#timer = setTimeout(() => {
       if (this.#breaker.admit(this.#nowMs()) === "probe") this.#probe();
       else if (!this.closed) this.#probeLater();

@@ -1,9 +1,9 @@
-/** Keys of one call, each once, by their numbers from 1. */
+/** The keys of one call, each once, numbered from 1. */
 export class KeyList {
   readonly names: string[] = [];
   readonly #numbers = new Map<string, number>();
 
-  /** Its number, also if it is in the list already. */
+  /** The key's number, even if it is in the list already. */
   add(name: string): number {
     let number = this.#numbers.get(name);
     if (number === undefined) {

@@ -1,5 +1,7 @@
-import { StoreUnavailable, type StoreUnavailableReason } from "sluice";
-import { Deadlines, Flight, idempotencyConflict, type LineTime, mayRepeat, retryAtMs, whyLate } from "sluice/store";
+import { StoreUnavailable } from "sluice";
+import { Deadlines, Flight, type LineTime, mayRepeat, retryAtMs, whyLate } from "sluice/internal";
+import type { StoreUnavailableReason } from "sluice/store";
+import { idempotencyConflict } from "sluice/store";
 import { type Script, scripts } from "../scripts.generated.ts";
 import { failArrival, settleArrivals } from "./arrival-replies.ts";
 import { decodeHead } from "./decode-reply.ts";
@@ -12,6 +14,7 @@ import { Pending } from "./pending.ts";
 import {
   type Answer,
   ArrivalQuestion,
+  CountsQuestion,
   type Operation,
   operations,
   type Question,
@@ -25,24 +28,24 @@ import { WaitingLine } from "./waiting-line.ts";
 
 export type { AskCounts, LaneOptions, ScriptTuning } from "./lane-options.ts";
 
-/** One script call under way. */
+/** One script call in flight. */
 type CallFlight = Flight<Pending, GuardedShard>;
 
-/** How many questions of one slice go before the next slice has its turn. */
+/** How many questions of one slice are sent before the next slice has its turn. */
 const perTurn = 8;
 
 /**
- * Questions about counters of one slot. What arrives in one turn of the event loop travels in one call, up to a weight that keeps
- * the server responsive; a lone question is sent at the end of its turn, unless several calls are under way. One call leaves per
- * turn. How long questions and calls live is the story of `Deadlines`.
+ * Questions about the counters of one slot. Those that arrive in one turn of the event loop travel in one call, up to a
+ * weight that keeps the server responsive; a lone question is sent at the end of its turn, unless several calls are in
+ * flight. One call leaves per turn. `Deadlines` describes how long questions and calls live.
  */
 export class Lane {
   readonly #options: LaneOptions;
   readonly #waiting = new WaitingLine<Pending>();
   readonly #deadlines: Deadlines<Pending, CallFlight>;
-  /** Calls that take room: those that are not overdue. */
+  /** Calls in flight that are not overdue. */
   #inFlight = 0;
-  /** A call has left in this turn of the event loop, before its end. */
+  /** Whether a call has left in this turn of the event loop, before its end. */
   #hasLeft = false;
 
   constructor(options: LaneOptions) {
@@ -68,15 +71,16 @@ export class Lane {
     return this.#waiting.length;
   }
 
-  /** Calls under way that are not overdue. */
+  /** Calls in flight that are not overdue. */
   get inFlight(): number {
     return this.#inFlight;
   }
 
   /**
-   * The server has `budgetMs` to answer. A caller that waits for less, `patienceMs`, is answered then, which says nothing about
-   * the server: neither its breaker nor the questions that travel along are concerned. One that waits for longer still gets an
-   * answer that comes too late, and the server may carry it out until then: it is blamed all the same, and is not asked again.
+   * The server has `budgetMs` to answer. A caller that waits for less, `patienceMs`, is answered then, which says
+   * nothing about the server: neither its breaker nor the other questions of the call are concerned. A caller that
+   * waits longer still gets a late answer, and the server may carry the question out until then: the server is blamed
+   * all the same, and is not asked again.
    */
   ask(question: Question, budgetMs: number, patienceMs: number = budgetMs): Promise<Answer> {
     const refused = this.#refusal();
@@ -87,7 +91,7 @@ export class Lane {
     });
   }
 
-  /** The same for the commonest question, whose asker makes a value of the answer, or of there being none. */
+  /** The same for the commonest question, whose asker turns the answer, or its absence, into a value. */
   askArrival(question: ArrivalQuestion, budgetMs: number, patienceMs: number): Promise<unknown> {
     const refused = this.#refusal();
     return new Promise((resolve, reject) => {
@@ -96,7 +100,7 @@ export class Lane {
     });
   }
 
-  /** Why nothing can be asked now; undefined where it can. */
+  /** Why nothing can be asked now; undefined if it can. */
   #refusal(): StoreUnavailable | undefined {
     const shard = this.#options.shard();
     if (shard?.shard.ready !== true) {
@@ -128,12 +132,12 @@ export class Lane {
     return this.#waiting.length === 0 && this.#deadlines.flights.length === 0;
   }
 
-  /** A server is connected, or another one holds the lane. */
+  /** Called when a server is connected, or another one holds the lane. */
   wake(): void {
     if (this.#waiting.length > 0) this.#flushSoon(this.#options.nowMs());
   }
 
-  /** Gives up everything that is still open. */
+  /** Fails everything that is still open. */
   close(): void {
     const closed = new StoreUnavailable("storage_unavailable", "the counters are closed");
     const { flights } = this.#deadlines;
@@ -156,8 +160,8 @@ export class Lane {
   }
 
   /**
-   * A call that is full does not wait for the end of the turn. Only one: several would be written, carried out and answered
-   * together, and the server would have nothing to do meanwhile.
+   * A full call does not wait for the end of the turn. Only one leaves early: several would be written, carried out and
+   * answered together, and the server would be idle meanwhile.
    */
   #leaveIfFull(): void {
     if (this.#hasLeft || !this.#deadlines.turnIsOpen || this.#waiting.length < this.#options.maxCallWeight) return;
@@ -165,13 +169,16 @@ export class Lane {
     this.#send();
   }
 
-  /** One call of each operation, and the rest in the next turn: the server works on these while those are being written. */
+  /**
+   * Sends one call of each operation now and the rest in the next turn: the server works on these while those are
+   * written.
+   */
   #send(): void {
     const { maxInFlight, maxCallWeight } = this.#options;
     if (this.#inFlight >= maxInFlight) return;
     const shard = this.#options.shard();
     if (shard?.shard.ready !== true || !shard.closed) {
-      // While nothing is known yet, what waits for a first connection goes on waiting; it has its deadlines.
+      // Until anything is known, questions for a first connection keep waiting; they have their deadlines.
       if (shard?.closed !== false && this.#options.starting()) return;
       for (const pending of this.#waiting) this.#giveUp(pending, unavailableError(shard, pending));
       this.#waiting.filter(() => false);
@@ -186,6 +193,7 @@ export class Lane {
       count += 1;
       return true;
     });
+    keepOrder(pendings);
     for (const operation of operations) {
       const own = pendings.filter(({ question, settled }) => !settled && question.operation === operation);
       if (own.length > 0) this.#call(shard, operation, own);
@@ -261,7 +269,7 @@ export class Lane {
     this.#repeat(outside);
   }
 
-  /** Asks again what the server did nothing about, by its clock as it is known by now. */
+  /** Asks again what the server did not carry out, by its clock as it is known by now. */
   #repeat(pendings: readonly Pending[]): void {
     const repeated: Pending[] = [];
     const nowMs = this.#options.nowMs();
@@ -284,7 +292,8 @@ export class Lane {
   #fail(flight: CallFlight, error: unknown): void {
     const { counts, onSuspect, onFailure } = this.#options;
     if (error instanceof Error && error.message.startsWith("TRYAGAIN")) {
-      // Some keys of the call have moved with their slot and some have not. Nothing was done; one by one they are found.
+      // Some keys of the call have moved with their slot and some have not. Nothing was done; sent one by one, they are
+      // found.
       for (const pending of flight.pendings) pending.alone = true;
       this.#repeat(flight.pendings);
       this.#land(flight);
@@ -296,7 +305,8 @@ export class Lane {
       counts.failedCalls += 1;
       flight.peer.figures.failures[callFailureOf(error)] += 1;
       onFailure(flight.peer.shard.name, error);
-      // What is reported at once and passes without us needs no breaker: limits are enforced again as soon as it has passed.
+      // A temporary failure that is reported at once needs no breaker: limits are enforced again as soon as it has
+      // passed.
       if (!isTemporary(error)) flight.peer.fail(flight.generation);
       onSuspect();
     }
@@ -311,13 +321,13 @@ export class Lane {
     else reject(error);
   }
 
-  /** It was answered, and there is room for another call. */
+  /** The call was answered, and there is room for another. */
   #land(flight: CallFlight): void {
     if (this.#deadlines.removeFlight(flight) && !flight.overdue) this.#inFlight -= 1;
     this.wake();
   }
 
-  /** It was not answered within the shortest budget of its questions. */
+  /** The call was not answered within the shortest budget of its questions. */
   #release({ peer }: CallFlight, starved: boolean): void {
     this.#inFlight -= 1;
     this.#options.counts.failedCalls += 1;
@@ -326,7 +336,7 @@ export class Lane {
 
   #expire(late: ReadonlySet<Pending>): void {
     const { counts } = this.#options;
-    // One for all that are late together: an error costs more than the check that it ends.
+    // One error for all that are late together: it costs more than the check that it ends.
     const errors: Partial<Record<StoreUnavailableReason, StoreUnavailable>> = {};
     for (const pending of late) {
       const why = whyLate(pending);
@@ -336,6 +346,15 @@ export class Lane {
     }
     this.#waiting.filter(({ settled }) => !settled);
   }
+}
+
+/**
+ * Questions of several operations leave in several calls, one operation after the other. Those for `takeCounts` go by the general script
+ * if others do: they may be about the same counters, and are answered in the order in which they were asked.
+ */
+function keepOrder(pendings: readonly Pending[]): void {
+  if (!pendings.some(({ question }) => question.operation === "take")) return;
+  for (const { question } of pendings) if (question instanceof CountsQuestion) question.operation = "take";
 }
 
 function laneTime({ nowMs, runDelay }: LaneOptions): LineTime {

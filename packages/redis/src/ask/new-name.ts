@@ -4,7 +4,10 @@ const nameBytes = 12;
 let stock: Buffer = Buffer.alloc(0);
 let used = 0;
 
-/** A name that nobody else uses, and nobody guesses. Random bytes are drawn in stock: one by one they cost a microsecond each. */
+/**
+ * A name that is unique and cannot be guessed. Random bytes are drawn in stock: one by one they cost a microsecond
+ * each.
+ */
 export function newName(): string {
   if (used + nameBytes > stock.length) {
     stock = randomBytes(nameBytes * 256);

@@ -1,11 +1,11 @@
 import { startServer } from "@sluice/test-servers";
 import { StoreUnavailable } from "sluice";
-import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
+import { compileTestLimit, resolvedLimit, testWindow } from "sluice/testing";
 import { expect, it } from "vitest";
 import { RedisCounters } from "../redis-counters.ts";
 import { nothingAsked, ofItsOwn, tooManyWait } from "./nothing-asked.ts";
 
-it("one error is made for a cause, however often, and a bounded number of them is kept", () => {
+it("one error is created per cause, however often, and a bounded number of them is kept", () => {
   const first = nothingAsked("the breaker of a is open");
   expect(nothingAsked("the breaker of a is open")).toBe(first);
   expect(nothingAsked("the breaker of b is open")).not.toBe(first);
@@ -17,7 +17,7 @@ it("one error is made for a cause, however often, and a bounded number of them i
   expect(tooManyWait()).toMatchObject({ reason: "storage_overloaded", mayBeDone: false });
 });
 
-it("one of its own says the same", () => {
+it("a copy says the same", () => {
   for (const error of [nothingAsked("there is no connection to a"), tooManyWait()]) {
     const own = ofItsOwn(error);
     expect(own).not.toBe(error);
@@ -30,14 +30,14 @@ it("one of its own says the same", () => {
   }
 });
 
-it("in an outage takes share an error, and what callers get to see is an error of its own", async () => {
+it("in an outage takes share an error, and callers that see it get a copy", async () => {
   const server = await startServer({ flavor: "valkey" });
   const store = new RedisCounters({ servers: server.url });
   try {
     await store.connected();
     await server.kill();
     await expect.poll(() => store.ready, { timeout: 30_000 }).toBe(false);
-    const limits = [resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(5, 1000)] }), "u")];
+    const limits = [resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [testWindow(5, 1000)] }), "u")];
     const errorOf = (asked: Promise<unknown>): Promise<unknown> =>
       asked.then(
         () => undefined,

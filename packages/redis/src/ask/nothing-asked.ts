@@ -4,8 +4,8 @@ const known = new Map<string, StoreUnavailable>();
 const mostKnown = 100;
 
 /**
- * The error of a question that was not asked of any server, because of what the cause says. One for all of the same cause: in an
- * outage every check needs one, and to make one takes several times as long as to decide.
+ * The error of a question that no server was asked, with its cause. Shared by all with the same cause: in an outage
+ * every check needs one, and creating it takes several times as long as deciding.
  */
 export function nothingAsked(cause: string): StoreUnavailable {
   let error = known.get(cause);
@@ -19,13 +19,13 @@ export function nothingAsked(cause: string): StoreUnavailable {
 
 let overloaded: StoreUnavailable | undefined;
 
-/** The same where too many wait already. */
+/** The same if too many questions are waiting already. */
 export function tooManyWait(): StoreUnavailable {
   overloaded ??= new StoreUnavailable("storage_overloaded", undefined, { mayBeDone: false });
   return overloaded;
 }
 
-/** One that is not shared, where callers get to see it: some write into the errors that they catch. */
+/** A copy, for callers that see the error: some write into the errors they catch. */
 export function ofItsOwn({ reason, cause }: StoreUnavailable): StoreUnavailable {
   return new StoreUnavailable(reason, undefined, { ...(cause !== undefined && { cause }), mayBeDone: false });
 }

@@ -1,7 +1,7 @@
-import type { PendingQuestion } from "sluice/store";
+import type { PendingQuestion } from "sluice/internal";
 import type { ArrivalQuestion, Question } from "./question.ts";
 
-/** A question whose answer a caller waits for. Its deadlines are moved by `Deadlines`. */
+/** A question whose answer a caller waits for. `Deadlines` moves its deadlines. */
 export class Pending implements PendingQuestion {
   readonly question: Question | ArrivalQuestion;
   readonly weight: number;
@@ -19,7 +19,7 @@ export class Pending implements PendingQuestion {
   repeats = 0;
   /** It travels in a separate call, because its slot is on the move. */
   alone = false;
-  /** With an answer, or with what the asker of an arrival makes of one. */
+  /** Called with an answer, or with what the asker of an arrival makes of one. */
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
 

@@ -1,5 +1,6 @@
+import type { CheckRequest } from "sluice";
+import { defaultIdTtlMs } from "sluice/internal";
 import type {
-  CheckRequest,
   CompiledLimit,
   CompiledWindow,
   LeaseAnswer,
@@ -7,34 +8,37 @@ import type {
   ResolvedLimit,
   TakeAnswer,
   TakeOptions,
-} from "sluice";
-import { defaultIdTtlMs, isRecorded, type TakeCallback, type TakePlan } from "sluice/store";
+} from "sluice/store";
+import { isRecorded, type TakeCallback, type TakePlan } from "sluice/store";
 import type { GuardedShard } from "./guarded-shard.ts";
 
-/** What is asked of counters that share a slot. Questions of one operation travel together. */
+/** A question about counters that share a slot. Questions of one operation travel together. */
 export interface Question {
   readonly operation: Operation;
   readonly limits: readonly ResolvedLimit[];
   /** Take: remembered under this id, bound to the fingerprint. */
   readonly id: string | undefined;
-  /** Tells the parts of one request apart that may end up on the same server; empty where there are none. */
+  /** Distinguishes the parts of one request that may end up on the same server; empty if there are none. */
   readonly idScope?: string | undefined;
   readonly fingerprint: string;
   readonly idTtlMs: number;
-  /** Take: the name under which it can be given back, and for how long. Absent: for as long as anything could be. */
+  /** Take: the name under which it can be given back, and for how long. Absent: as long as giving back is possible. */
   readonly receipt: string | undefined;
   readonly receiptLifeMs?: number | undefined;
-  /** Take from arrival times: for how long it may be given back, by what the answer says of it. 0: it is not going to be. */
+  /** Take from arrival times: how long it may be given back, by means of its answer. 0: it will not be. */
   readonly holdMs?: number | undefined;
-  /** Take and peek: whether a record is kept of every limit, and told with its windows. */
+  /** Take and peek: whether every limit is recorded, and reported with its windows. */
   readonly record?: boolean | undefined;
   /** Block: for how long. */
   readonly forMs?: number | undefined;
-  /** Lease: what is wanted of the limits, and what became of earlier grants. */
+  /** Lease: the units wanted of the limits, and what became of earlier grants. */
   readonly ask?: LeaseAsk | undefined;
 }
 
-/** A cost to be taken from one window of arrival times. It and its questions are classes and no literals: see decision 0012. */
+/**
+ * A cost to be taken from one window of arrival times. This and its questions are classes rather than literals: see
+ * decision 0012.
+ */
 export class ArrivalStep {
   readonly window: CompiledWindow;
   readonly subject: string;
@@ -47,7 +51,7 @@ export class ArrivalStep {
   }
 }
 
-/** What is asked of the script for everything. */
+/** A question for the general script. */
 class GeneralQuestion implements Question {
   readonly operation: Operation;
   readonly limits: readonly ResolvedLimit[];
@@ -76,7 +80,7 @@ class GeneralQuestion implements Question {
   }
 }
 
-/** A question for the script for everything, with the options of a take as far as they concern it. */
+/** A question for the general script, with those options of a take that concern it. */
 export function createQuestion(
   operation: Operation,
   limits: readonly ResolvedLimit[],
@@ -94,7 +98,9 @@ export function createQuestion(
   );
 }
 
-/** Whether a question keeps and tells a record of a limit: it stands behind the limit's windows, in numbers like those of a window. */
+/**
+ * Whether a question includes a record of a limit: it follows the limit's windows, in numbers like those of a window.
+ */
 export function hasRecord(
   { operation, record }: Pick<Question, "operation" | "record">,
   limit: ResolvedLimit,
@@ -102,7 +108,7 @@ export function hasRecord(
   return (operation === "take" || operation === "peek") && isRecorded(limit, record);
 }
 
-/** A take from several windows of arrival times with nothing asked beside. */
+/** A take from several windows of arrival times without further options. */
 export class ArrivalsQuestion implements Question {
   readonly operation = "takeArrivals";
   readonly limits: readonly ResolvedLimit[];
@@ -123,7 +129,22 @@ export class ArrivalsQuestion implements Question {
   }
 }
 
-/** The same from one window, whose asker makes something of the answer: the commonest question. */
+/** A take from fixed and sliding windows, also next to arrival times, without further options. */
+export class CountsQuestion implements Question {
+  /** `take` if it travels with questions for the general script, which may be about the same counters. */
+  operation: "takeCounts" | "take" = "takeCounts";
+  readonly limits: readonly ResolvedLimit[];
+  readonly id = undefined;
+  readonly fingerprint = "";
+  readonly idTtlMs = 0;
+  readonly receipt = undefined;
+
+  constructor(limits: readonly ResolvedLimit[]) {
+    this.limits = limits;
+  }
+}
+
+/** The same for one window, whose asker turns the answer into something else: the commonest question. */
 export class ArrivalQuestion implements ResolvedLimit, ArrivalStep {
   readonly operation = "takeArrivals";
   readonly limit: CompiledLimit;
@@ -155,15 +176,18 @@ export class ArrivalQuestion implements ResolvedLimit, ArrivalStep {
   }
 }
 
-/** `takeArrivals`: a take from windows of arrival times with nothing asked beside, by a script of its own. */
-export const operations = ["takeArrivals", "take", "peek", "charge", "block", "lease"] as const;
+/**
+ * `takeArrivals` and `takeCounts` are takes without further options, each by a dedicated script: from windows of arrival times, and
+ * from fixed and sliding windows.
+ */
+export const operations = ["takeArrivals", "takeCounts", "take", "peek", "charge", "block", "lease"] as const;
 
 export type Operation = (typeof operations)[number];
 
 export interface Answer extends TakeAnswer {
-  /** How the windows stood before anything was taken, in case what was taken is given back: of parts of a request. */
+  /** How the windows stood before anything was taken, for parts of a request that may be given back. */
   readonly plan: TakePlan | undefined;
-  /** Peeks, and takes with records: what the script said of each window, for readings. */
+  /** Peeks, and takes with records: the script's numbers for each window, for readings. */
   readonly numbers: readonly number[];
   /** Leases. */
   readonly grant?: Pick<LeaseAnswer, "granted" | "epoch" | "unspent" | "forgotten"> | undefined;
@@ -171,11 +195,11 @@ export interface Answer extends TakeAnswer {
   readonly held?: Held | undefined;
 }
 
-/** What is known of a take from windows of arrival times, by which it can be given back. */
+/** What is known of a take from windows of arrival times, so that it can be given back. */
 export interface Held extends HeldNumbers {
   /**
-   * Who took it, and on which connection. A server that took over from it, or was started anew, may have lost the take and kept
-   * the mark, and would give back what others were charged.
+   * The server that took it, and on which connection. A server that took over or was restarted may have lost the take
+   * but kept the mark, and would give back what others were charged.
    */
   readonly shard: GuardedShard;
   readonly connections: number;
@@ -186,13 +210,13 @@ export interface HeldNumbers {
   readonly nowUs: number;
   /** How far ahead of now each window was found, in units of arrival time. */
   readonly aheads: readonly number[];
-  /** Of each window: what its mark was called, and how much had been given back to it by then. */
+  /** For each window: the name of its mark, and how much had been given back to it by then. */
   readonly marks: readonly string[];
 }
 
 export const none: readonly number[] = [];
 
-/** A class, as questions are. */
+/** A class, for the same reason as questions. */
 export class GivenAnswer implements Answer {
   readonly taken: boolean;
   readonly atMs: number;
@@ -227,7 +251,7 @@ export class GivenAnswer implements Answer {
   }
 }
 
-/** What a script says of one question. */
+/** A script's answer to one question. */
 export type Reply =
   | { readonly kind: "answer"; readonly answer: Answer }
   /** The id belongs to another request. */
@@ -235,20 +259,20 @@ export type Reply =
   /** Bounds of a calendar window do not hold at the server's time; nothing was charged. */
   | { readonly kind: "outside" };
 
-/** What the script of arrivals is asked. */
+/** A question for the arrivals script. */
 export type AnyArrivals = ArrivalQuestion | ArrivalsQuestion;
 
 /** How much of a call's time a question takes. 1 is a take from one window of arrival times, some two microseconds. */
 export function weightOf(question: Pick<Question, "operation" | "limits" | "holdMs" | "record">): number {
   const { operation, limits, holdMs = 0 } = question;
-  let weight = operation === "takeArrivals" ? 0 : 1;
+  let weight = operation === "takeArrivals" || operation === "takeCounts" ? 0 : 1;
   for (const limit of limits) {
     const { windows } = limit;
     if (hasRecord(question, limit)) weight += 1;
-    // A ledger is read and written beside.
+    // It also reads and writes a ledger.
     if (operation === "lease") weight += 3;
     for (const { kind } of windows) weight += kind === "log" ? 12 : 1;
-    // So is a mark.
+    // It also reads and writes marks.
     if (holdMs > 0) weight += windows.length;
   }
   return weight;

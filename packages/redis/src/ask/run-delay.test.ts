@@ -19,7 +19,7 @@ describe("the time that this thread waited for a processor", () => {
       },
     ],
     ["says something else", () => "no numbers"],
-  ])("is 0 where the account %s, which is not asked for again", (_name, read) => {
+  ])("is 0 if the account %s, which is not read again", (_name, read) => {
     let reads = 0;
     const delay = new RunDelay(() => {
       reads += 1;

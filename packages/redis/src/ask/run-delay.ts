@@ -5,8 +5,8 @@ const freshMs = 10;
 const nanosecondsPerMs = 1e6;
 
 /**
- * How long this thread was ready to run and waited for a processor, by Linux's own account of it. A timer that is late shows
- * only a part of that: a process may get its turns, and yet wait for most of the time between them.
+ * How long this thread was ready to run but waited for a processor, according to Linux. A late timer shows only a part
+ * of that: a process may get its turns, and yet wait for most of the time between them.
  */
 export class RunDelay {
   readonly #read: () => string;
@@ -18,7 +18,7 @@ export class RunDelay {
     this.#read = read;
   }
 
-  /** In milliseconds since the thread began, 10 ms old at most. Always 0 on a system that keeps no account of it. */
+  /** In milliseconds since the thread began, at most 10 ms old. Always 0 on a system that does not report it. */
   totalMs(nowMs: number): number {
     if (!this.#isKept || nowMs - this.#readMs < freshMs) return this.#totalMs;
     this.#readMs = nowMs;

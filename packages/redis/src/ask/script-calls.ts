@@ -3,9 +3,9 @@ import type { Script } from "../scripts.generated.ts";
 import type { Shard } from "../topology/topology.ts";
 
 /**
- * Calls a script by its digest. Only when the server says that it does not know the digest is the script itself sent,
- * which also makes it known there: on a new server, after a failover, after SCRIPT FLUSH. That is safe to repeat, because
- * what is not known was not run.
+ * Calls a script by its digest. Only if the server does not know the digest is the script itself sent, which also makes
+ * it known there: on a new server, after a failover, after SCRIPT FLUSH. That is safe to repeat, because an unknown
+ * script was not run.
  */
 export async function callScript(
   shard: Shard,

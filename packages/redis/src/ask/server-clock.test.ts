@@ -2,14 +2,14 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ServerClock } from "./server-clock.ts";
 
-/** A question and its answer: so long after the last one, with these ways there and back. */
+/** A question and its answer: this long after the last one, with these travel times. */
 interface Exchange {
   readonly afterMs: number;
   readonly thereMs: number;
   readonly backMs: number;
 }
 
-/** Up to so many milliseconds, in 1024ths, whose sums are exact. */
+/** Up to this many milliseconds, in 1024ths, whose sums are exact. */
 const upTo = (mostMs: number): fc.Arbitrary<number> => fc.nat({ max: mostMs * 1024 }).map((parts) => parts / 1024);
 const way = fc.oneof(upTo(3), upTo(500));
 
@@ -17,7 +17,9 @@ function exchange(longestPauseMs: number): fc.Arbitrary<Exchange> {
   return fc.record({ afterMs: upTo(longestPauseMs), thereMs: way, backMs: way });
 }
 
-/** Lets a clock hear a server that is ahead by `aheadMs`, from `localMs` on, and tells when it is then. */
+/**
+ * Lets a clock learn from a server that is ahead by `aheadMs`, starting at `localMs`, and returns the time after that.
+ */
 function hear(clock: ServerClock, aheadMs: number, localMs: number, { afterMs, thereMs, backMs }: Exchange): number {
   const sentMs = localMs + afterMs;
   const readMs = sentMs + thereMs;
@@ -28,7 +30,7 @@ function hear(clock: ServerClock, aheadMs: number, localMs: number, { afterMs, t
 const ahead = fc.tuple(upTo(1e6), upTo(1e6)).map(([one, other]) => one - other);
 
 describe("the clock of a server", () => {
-  it("is not known before the server has told it", () => {
+  it("is not known before the server has sent it", () => {
     const clock = new ServerClock();
     expect(clock.aheadMs).toBeUndefined();
     expect(clock.at(1000)).toBe(0);
@@ -81,7 +83,7 @@ describe("the clock of a server", () => {
   it("follows clocks that drift apart, if only once a minute", () => {
     const clock = new ServerClock();
     clock.learn(0, 0, 0);
-    // A slow exchange is no news while a quick one is recent, and is all there is to go by later.
+    // A slow exchange adds nothing while a quick one is recent, and is all there is to go by later.
     clock.learn(30_010, 30_000, 30_020);
     expect(clock.aheadMs).toBe(0);
     clock.learn(60_010, 60_000, 60_020);

@@ -1,7 +1,7 @@
 /**
- * What time it is on a server, from the times it tells. A reply's time was read between sending and receiving, so the
- * difference of clocks lies between two bounds. Kept is the upper one, of the quickest recent exchange: a deadline by the
- * server's clock is then never too early, and too late by at most that exchange's round trip.
+ * Estimates a server's clock from the times in its replies. A reply's time was read between sending and receiving, so
+ * the difference of the clocks lies between two bounds. The upper one, of the quickest recent exchange, is kept: a
+ * deadline by the server's clock is then never too early, and too late by at most that exchange's round trip.
  */
 export class ServerClock {
   #aheadMs: number | undefined;
@@ -18,7 +18,7 @@ export class ServerClock {
     const least = serverMs - receivedMs;
     const known = this.#aheadMs;
     const roundTripMs = receivedMs - sentMs;
-    // Outside of the bounds: one of the clocks was set. A minute later they may have drifted apart.
+    // Outside the bounds, one of the clocks was set. After a minute they may have drifted apart.
     const wrong = known === undefined || known < least || known > most + this.#roundTripMs;
     if (!wrong && roundTripMs > this.#roundTripMs && receivedMs - this.#learntMs < 60_000) return;
     this.#aheadMs = most;
@@ -26,7 +26,7 @@ export class ServerClock {
     this.#learntMs = receivedMs;
   }
 
-  /** The server's time at one of ours, in whole milliseconds, rounded up; 0 while it is not known. */
+  /** The server's time at a local one, in whole milliseconds, rounded up; 0 while it is not known. */
   at(localMs: number): number {
     return this.#aheadMs === undefined ? 0 : Math.ceil(localMs + this.#aheadMs);
   }

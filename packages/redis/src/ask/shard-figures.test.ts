@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { callBoundsMs, callFailureOf, countAnswer, createShardFigures } from "./shard-figures.ts";
 
-describe("what calls to a server come to", () => {
-  it("sorts durations by bounds, each of which belongs to what is below it", () => {
+describe("statistics of calls to a server", () => {
+  it("sorts durations into buckets, whose bounds belong to the lower one", () => {
     const figures = createShardFigures();
     for (const ms of [0.01, 0.1, 0.11, 1, 2000, 2001, 60_000]) countAnswer(figures, ms);
     const counted = Object.fromEntries([...callBoundsMs, Infinity].map((bound, i) => [bound, figures.durations[i]]));
@@ -26,7 +26,7 @@ describe("what calls to a server come to", () => {
     ["a script answered null", "reply"],
     ["Socket closed unexpectedly", "connection"],
     ["connect ECONNREFUSED 127.0.0.1:1", "connection"],
-  ])("tells what %s is", (message, failure) => {
+  ])("classifies %s", (message, failure) => {
     expect(callFailureOf(new Error(message))).toBe(failure);
   });
 

@@ -1,35 +1,35 @@
-/** Upper bounds of the durations that calls are sorted by, in milliseconds; what took longer comes last. */
+/** Upper bounds of the buckets of call durations, in milliseconds; longer calls come last. */
 export const callBoundsMs: readonly number[] = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2000];
 
 /** Why calls fail. */
 export const callFailures = [
-  /** Nobody waits for the answer any more. */
+  /** The caller no longer waits for the answer. */
   "timeout",
-  /** The same, while this process did not run for as long: that says nothing of the server. */
+  /** The same, because this process did not run: that says nothing about the server. */
   "starved",
-  /** The connection was lost under it, or there was none. */
+  /** The connection was lost during the call, or there was none. */
   "connection",
   /** The server wants another user or password, or the user may not do this. */
   "access",
-  /** The server loads its data, is no primary, or its cluster is not whole. */
+  /** The server is loading its data, is not a primary, or its cluster is incomplete. */
   "passing",
   /** The server has no memory left. */
   "memory",
   /** The script failed, or was stopped. */
   "script",
-  /** The answer was not to be understood, or a refusal of another kind. */
+  /** The reply could not be decoded, or was an error of another kind. */
   "reply",
 ] as const;
 export type CallFailure = (typeof callFailures)[number];
 
-/** What calls to one server have come to, in numbers that only grow; and how quick it was the last time. */
+/** Counts of the calls to one server, which only grow, and its latest round trip. */
 export interface ShardFigures {
   calls: number;
   failures: Record<CallFailure, number>;
-  /** How many answered calls took up to each of `callBoundsMs`, not counting shorter ones, and how many took longer. */
+  /** How many answered calls fell into each bucket of `callBoundsMs`, and how many took longer. */
   readonly durations: Float64Array;
   durationsSumMs: number;
-  /** Times that its breaker opened, and that it closed again. */
+  /** How often its breaker opened, and how often it closed again. */
   breakerOpened: number;
   breakerClosed: number;
   /** How long the last exchange took; undefined before the first. */
@@ -65,9 +65,9 @@ const failuresByCode: readonly (readonly [RegExp, CallFailure])[] = [
   [/^[A-Z]{2,} |^a script answered /, "reply"],
 ];
 
-/** What an error of a call is counted as. What does not begin with a server's code was said by the connection. */
+/** Classifies the error of a call. A message that does not begin with a server's code came from the connection. */
 export function callFailureOf(error: unknown): CallFailure {
-  // A reply that cannot be decoded is nothing that the connection said.
+  // A reply that cannot be decoded did not come from the connection.
   if (!(error instanceof Error) || error instanceof TypeError || error instanceof RangeError) return "reply";
   return failuresByCode.find(([pattern]) => pattern.test(error.message))?.[1] ?? "connection";
 }

@@ -1,6 +1,6 @@
 import type { StoreUnavailable } from "sluice";
-import { Stalls } from "sluice/store";
-import { compileTestLimit, windowOf } from "sluice/testing";
+import { Stalls } from "sluice/internal";
+import { compileTestLimit, testWindow } from "sluice/testing";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createKeyNames } from "../place/key-names.ts";
 import { GuardedShard } from "./guarded-shard.ts";
@@ -9,7 +9,7 @@ import { ArrivalQuestion } from "./question.ts";
 import { RunDelay } from "./run-delay.ts";
 
 const deadlineMs = 25;
-const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, 1000)] });
+const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(10, 1000)] });
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setImmediate", "clearImmediate"] });
@@ -92,7 +92,7 @@ function setUp() {
 }
 
 describe("a check in a process that does not run", () => {
-  it("is answered by a reply that is heard after the stall, however long after the deadline that is", async () => {
+  it("is answered by a reply that is read after the stall, however long after the deadline that is", async () => {
     const { ask, stall, reply, run, answers, counts, guarded } = setUp();
     for (let i = 0; i < 8; i++) {
       await ask();
@@ -105,7 +105,7 @@ describe("a check in a process that does not run", () => {
     expect(guarded.closed).toBe(true);
   });
 
-  it("fails as starved if there is no reply then either, which is not held against a server that is heard", async () => {
+  it("fails as starved if there is no reply then either, which is not held against a server that answers", async () => {
     const { ask, stall, reply, run, answers, counts, guarded } = setUp();
     await ask();
     await reply();
@@ -120,7 +120,7 @@ describe("a check in a process that does not run", () => {
     expect(guarded.closed).toBe(true);
   });
 
-  it("opens the breaker of a server that has not been heard for seconds all the same", async () => {
+  it("opens the breaker of a server that has not answered for seconds all the same", async () => {
     const { ask, stall, run, guarded, lane } = setUp();
     for (let i = 0; i < 5; i++) {
       await ask();

@@ -4,7 +4,7 @@ import { nothingAsked, ofItsOwn } from "./nothing-asked.ts";
 import type { Pending } from "./pending.ts";
 import type { Question } from "./question.ts";
 
-/** A server that loads its data, or is no longer a primary; a cluster that elects a new one. */
+/** The server is loading its data or is no longer a primary, or its cluster is electing one. */
 export function isTemporary(error: unknown): boolean {
   return error instanceof Error && /^(CLUSTERDOWN|LOADING|READONLY|MASTERDOWN)\b/.test(error.message);
 }
@@ -15,9 +15,9 @@ export function whyUnavailable(shard: GuardedShard | undefined): string {
   return shard.closed ? `there is no connection to ${shard.shard.name}` : breakerIsOpen(shard.shard);
 }
 
-/** Takes that fail become decisions, so that no caller sees their error, and it may be shared. */
+/** Failed takes become decisions: no caller sees the error, so it may be shared. */
 export function isTake({ operation }: Pick<Question, "operation">): boolean {
-  return operation === "take" || operation === "takeArrivals";
+  return operation === "take" || operation === "takeArrivals" || operation === "takeCounts";
 }
 
 /** The error of a question that cannot be sent now, and may have been sent before. */

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { WaitingLine } from "./waiting-line.ts";
 
-/** Takes so many at most. */
+/** Takes at most this many. */
 function takeUpTo<T>(line: WaitingLine<T>, most: number, perTurn: number): T[] {
   let left = most;
   return line.take(perTurn, () => left-- > 0);
@@ -25,14 +25,14 @@ describe("a waiting line", () => {
     expect(takeUpTo(line, 100, 2)).toEqual([]);
   });
 
-  it("lets what comes after a thousand out among the first of two turns", () => {
+  it("lets out what comes after a thousand within the first two turns", () => {
     const line = new WaitingLine<string>();
     pushSlice(line, "many", 1000);
     pushSlice(line, "one", 1);
     expect(takeUpTo(line, 16, 8)).toContain("one0");
   });
 
-  it("goes on with whose turn it is, also where calls are shorter than a turn", () => {
+  it("continues with whose turn it is, even if calls are shorter than a turn", () => {
     const line = new WaitingLine<string>();
     pushSlice(line, "many", 1000);
     pushSlice(line, "one", 1);
@@ -40,7 +40,7 @@ describe("a waiting line", () => {
     expect(taken.slice(0, 16)).toContain("one0");
   });
 
-  it("puts what has waited already before everything else, in its order", () => {
+  it("puts what has waited already before everything else, in order", () => {
     const line = new WaitingLine<string>();
     pushSlice(line, "a", 2);
     line.pushFirst(["x", "y", "z"]);
@@ -50,7 +50,7 @@ describe("a waiting line", () => {
     expect(takeUpTo(line, 4, 8)).toEqual(["x", "y", "z", "a0"]);
   });
 
-  it("ends a slice when something is taken, so that who comes later is behind", () => {
+  it("ends a slice when something is taken, so that later items are behind", () => {
     const line = new WaitingLine<string>();
     for (let i = 0; i < 10; i++) line.push(`early${i}`);
     expect(takeUpTo(line, 2, 2)).toEqual(["early0", "early1"]);
@@ -89,7 +89,7 @@ describe("a waiting line", () => {
     fc.record({ kind: fc.constant("filter" as const), every: fc.integer({ min: 2, max: 5 }) }),
   );
 
-  it("lets everything out exactly once that is not filtered, and what came together in its order", () => {
+  it("lets everything out exactly once that is not filtered, and what came together in order", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const line = new WaitingLine<{ readonly slice: number; readonly number: number }>();

@@ -1,6 +1,6 @@
 /**
- * Questions that wait to be sent. What arrives in one go, such as a batch of a thousand checks, is one slice; slices take
- * turns, so that a large one does not make everybody behind it wait.
+ * Questions that wait to be sent. Those that arrive at once, such as a batch of a thousand checks, are one slice;
+ * slices take turns, so that a large one does not hold up the rest.
  */
 export class WaitingLine<T> {
   readonly #slices: Slice<T>[] = [];
@@ -20,19 +20,21 @@ export class WaitingLine<T> {
     this.#length += 1;
   }
 
-  /** Before everything else: for what has waited already. */
+  /** Puts items before everything else: they have waited already. */
   pushFirst(items: readonly T[]): void {
     if (items.length === 0) return;
     this.#slices.unshift({ items: [...items], next: 0, turn: 0 });
     this.#length += items.length;
   }
 
-  /** What comes from now on has arrived later. */
+  /** Later items belong to a new slice. */
   endSlice(): void {
     this.#open = undefined;
   }
 
-  /** Takes items, a few of each slice in turn, for as long as they are wanted. A turn goes on where it was interrupted. */
+  /**
+   * Takes items, a few of each slice in turn, as long as they are wanted. A turn continues where it was interrupted.
+   */
   take(perTurn: number, wanted: (item: T) => boolean): T[] {
     const taken: T[] = [];
     this.endSlice();
@@ -53,7 +55,7 @@ export class WaitingLine<T> {
     return taken;
   }
 
-  /** Keeps only what passes. */
+  /** Keeps only items that pass. */
   filter(keeps: (item: T) => boolean): void {
     this.#length = 0;
     for (const slice of this.#slices) {

@@ -1,15 +1,15 @@
-import type { CompiledWindow } from "sluice";
+import type { CompiledWindow } from "sluice/store";
 import { creditWorthMs, onceRetentionMs, worthMs } from "sluice/store";
-import { codeOfIdentity } from "../place/key-names.ts";
+import { identityCode } from "../place/key-names.ts";
 
-/** Numbers of the kinds of windows, as scripts know them. */
+/** Numbers of the kinds of windows, as in the scripts. */
 export const kindNumber = { arrival: 1, wideArrival: 2, count: 3, sliding: 4, log: 5, record: 6 } as const;
 
 /** Units of arrival time in a millisecond. */
 export const unitsPerMs: number = 2 ** 20;
 /**
- * Windows that reach further are kept in another form. A key lives for 2 × furthest + 2 min, which up to here is less than
- * 2^31 ms, a quarter of the circle: so it ends before what has passed could be taken for what is ahead.
+ * Windows that reach further are stored in another form. A key lives for 2 × furthest + 2 min, which up to here is less
+ * than 2^31 ms, a quarter of the circle: so it expires before a past arrival could be mistaken for one ahead.
  */
 const widestMs = 12 * 24 * 60 * 60 * 1000;
 /** More than any counter ever holds: the cost never fits. For the script of arrivals it must be a whole number. */
@@ -22,7 +22,7 @@ const dayMs = 24 * 60 * minuteMs;
 /** A window made ready for scripts. */
 export interface WindowCode {
   readonly kind: (typeof kindNumber)[Exclude<keyof typeof kindNumber, "record">];
-  /** Stands for the window's identity in names of keys. */
+  /** Stands for the window's identity in key names. */
   readonly code: string;
   /** What the capacity is worth in units of arrival time, or the capacity itself. */
   readonly capacity: number;
@@ -30,12 +30,12 @@ export interface WindowCode {
   readonly tolerance: number;
   /** Arrival: how far ahead any limit of the counter allows, in units. */
   readonly furthest: number;
-  /** Arrival: all that it can be ahead, debt included, and more than the minute after which it is put off. */
+  /** Arrival: as far ahead as it can be, debt included, plus more than the minute after which its expiry is renewed. */
   readonly lifeMs: number;
   readonly rates: Map<number, RateArguments>;
 }
 
-/** What the script for arrivals is told of a window and a cost, as text, made once. */
+/** The arrivals script's arguments for a window and a cost, as text, made once. */
 export interface RateArguments {
   readonly window: CompiledWindow;
   readonly cost: number;
@@ -48,7 +48,7 @@ export interface RateArguments {
 
 const known = new WeakMap<CompiledWindow, WindowCode>();
 
-/** The window that was met last, almost always the same one: looking a window up costs more than all else that is done by it. */
+/** The last window encountered, almost always the same one: looking one up costs more than everything done with it. */
 let lastWindow: CompiledWindow | undefined;
 let lastCode: WindowCode | undefined;
 
@@ -65,7 +65,7 @@ export function findCode(window: CompiledWindow): WindowCode {
 }
 
 function encodeWindow(window: CompiledWindow): WindowCode {
-  const code = codeOfIdentity(window.identity);
+  const code = identityCode(window.identity);
   const rates = new Map<number, RateArguments>();
   if (window.kind !== "arrival") {
     return {
@@ -90,8 +90,8 @@ function encodeWindow(window: CompiledWindow): WindowCode {
 }
 
 /**
- * What `a`, `b`, `c` and life mean for each kind: see windows.lua. `arrivals` is what `a` is for those. `serverNowMs` is the
- * server's time as far as we know it.
+ * What `a`, `b`, `c` and life mean for each kind: see windows.lua. `arrivals` is `a` for windows of arrival times.
+ * `serverNowMs` is the server's time as far as we know it.
  */
 export function findShape(
   window: CompiledWindow,
@@ -101,9 +101,9 @@ export function findShape(
 ): readonly [a: number, b: number, c: number, life: number] {
   if (code.kind <= kindNumber.wideArrival) return [arrivals, code.tolerance, code.furthest, code.lifeMs];
   if (window.calendar !== undefined) {
-    // The server's time is known roughly. These bounds hold for this window and the next, so a look back is on the safe side.
+    // The server's time is known roughly. These bounds cover this window and the next, so err on the early side.
     const { startMs, endMs } = window.calendar(Math.floor(serverNowMs) - minuteMs);
-    // Half a day into the next one is in it, wherever clocks change.
+    // Half a day into the next window is inside it, wherever clocks change.
     const next = window.calendar(endMs + dayMs / 2);
     return [-1, endMs, next.endMs, startMs];
   }
@@ -120,7 +120,7 @@ export function creditUnits(window: CompiledWindow, cost: number): number {
   return Math.floor(creditWorthMs(window, cost) * unitsPerMs);
 }
 
-/** The same for a take: a cost above the capacity is worth more than there is. */
+/** The same for a take: a cost above the capacity is worth more than there ever is. */
 export function takeWorthUnits(window: CompiledWindow, cost: number): number {
   return cost > window.capacity ? never : worthUnits(window, cost);
 }
@@ -131,16 +131,33 @@ export function findRate(window: CompiledWindow, code: WindowCode, cost: number)
   let rate = code.rates.get(cost);
   if (rate === undefined) {
     if (code.rates.size >= mostRates) code.rates.clear();
-    rate = {
-      window,
-      cost,
-      worth: cost > window.capacity ? neverText : String(worthUnits(window, cost)),
-      full: String(code.capacity),
-      tolerance: String(code.tolerance),
-      furthest: String(code.furthest),
-      life: String(code.lifeMs),
-    };
+    rate =
+      code.kind > kindNumber.wideArrival
+        ? encodeCount(window, code, cost)
+        : {
+            window,
+            cost,
+            worth: cost > window.capacity ? neverText : String(worthUnits(window, cost)),
+            full: String(code.capacity),
+            tolerance: String(code.tolerance),
+            furthest: String(code.furthest),
+            life: String(code.lifeMs),
+          };
     code.rates.set(cost, rate);
   }
   return rate;
+}
+
+/** The same for `take-counts`: cost, capacity and length of a fixed or sliding window. */
+function encodeCount(window: CompiledWindow, { lifeMs }: WindowCode, cost: number): RateArguments {
+  const perMs = window.perMs === Number.POSITIVE_INFINITY ? 0 : window.perMs;
+  return {
+    window,
+    cost,
+    worth: String(cost),
+    full: String(window.capacity),
+    tolerance: String(perMs),
+    furthest: "0",
+    life: String(lifeMs),
+  };
 }

@@ -8,7 +8,7 @@ import { connectIoredis } from "./ioredis-connection.ts";
 import { connectLikeNodeRedis, connectNodeRedis } from "./node-redis-connection.ts";
 import type { Address, Connect, RedisConnection } from "./redis-connection.ts";
 
-/** Servers hear of the end of a connection in their own time. */
+/** Servers notice the end of a connection in their own time. */
 const soon = { timeout: 30_000 };
 
 interface Way {
@@ -17,7 +17,7 @@ interface Way {
   connect(password?: string): Connect;
 }
 
-// Handed-over clients of an application: they never connect themselves, and lie about where servers are.
+// An application's clients: they never connect themselves, and give false addresses.
 const ways: readonly Way[] = [
   { name: "node-redis", connect: (password) => connectNodeRedis({ password }) },
   {
@@ -85,7 +85,7 @@ async function connectionsTo(server: TestServer): Promise<number> {
   return list.split("\n").filter((line) => line.includes(" name=sluice ")).length;
 }
 
-async function callsOf(server: TestServer, command: string): Promise<number> {
+async function countCalls(server: TestServer, command: string): Promise<number> {
   const stats = String(await server.command("INFO", "commandstats"));
   return Number(new RegExp(`^cmdstat_${command}:calls=(\\d+)`, "m").exec(stats)?.[1] ?? 0);
 }
@@ -100,7 +100,7 @@ describe.each(cases)("a connection like %s to %s", (_, flavor, { connect }) => {
   afterAll(() => server.close());
   beforeEach(() => expect.poll(() => connectionsTo(server), soon).toBe(0));
 
-  it("is not ready before it is connected, rejects until then, and tells when it is", async () => {
+  it("is not ready before it is connected, rejects until then, and reports when it is", async () => {
     const { connection, readies } = open(connect(), tcp(server));
     expect(connection.ready).toBe(false);
     await expect(connection.send(["PING"])).rejects.toThrow(Error);
@@ -109,7 +109,7 @@ describe.each(cases)("a connection like %s to %s", (_, flavor, { connect }) => {
     expect(await connection.send(["PING"])).toBe("PONG");
   });
 
-  it("hands over what scripts return as numbers and strings, and takes texts and bytes", async () => {
+  it("returns scripts' results as numbers and strings, and accepts texts and bytes", async () => {
     const { connection } = await openReady(connect(), tcp(server));
     const script =
       "return { 1, -2, 6755399441055744, '', 'text', ARGV[1], #ARGV[2], string.byte(ARGV[2], 1), { 3, 'x' } }";
@@ -126,7 +126,7 @@ describe.each(cases)("a connection like %s to %s", (_, flavor, { connect }) => {
     expect(await connection.send(["ECHO", "here"])).toBe("here");
   });
 
-  it("rejects an error reply with a message that begins with its code, and goes on", async () => {
+  it("rejects an error reply with a message that begins with its code, and keeps working", async () => {
     const { connection, losses } = await openReady(connect(), tcp(server));
     await expect(connection.send(["EVALSHA", "0".repeat(40), "0"])).rejects.toThrow(/^NOSCRIPT /);
     await server.command("RPUSH", "a list", "x");
@@ -135,7 +135,7 @@ describe.each(cases)("a connection like %s to %s", (_, flavor, { connect }) => {
     expect(losses).toEqual([]);
   });
 
-  it("keeps what was asked out of the errors that it rejects with", async () => {
+  it("keeps the command out of its errors", async () => {
     const { connection } = await openReady(connect(), tcp(server));
     const error: unknown = await connection.send(["GET", "a", "secret subject"]).catch((one: unknown) => one);
     expect(error).toBeInstanceOf(Error);
@@ -163,7 +163,7 @@ describe.each(cases)("a connection like %s to %s", (_, flavor, { connect }) => {
     await expect.poll(() => connectionsTo(server), soon).toBe(1);
   });
 
-  it("charges once where the reply is lost, rejects, and comes back by itself", async () => {
+  it("charges once if the reply is lost, rejects, and reconnects automatically", async () => {
     const proxy = await createFaultyProxy(server);
     try {
       const { connection, readies, losses } = await openReady(connect(), tcp(proxy));
@@ -210,14 +210,14 @@ describe.each(cases)("a connection like %s to %s", (_, flavor, { connect }) => {
       await own.restart();
       await expect.poll(() => readies(), { timeout: 30_000 }).toBe(2);
       expect(losses.length).toBeGreaterThan(0);
-      expect(await callsOf(own, "incr")).toBe(0);
+      expect(await countCalls(own, "incr")).toBe(0);
       expect(await connection.send(["INCR", "n"])).toBe(1);
     } finally {
       await own.close();
     }
   });
 
-  it("tells why it is refused, and never the password", async () => {
+  it("reports why it is refused, and never the password", async () => {
     const own = await startServer({ flavor, args: ["--requirepass", "right-secret"] });
     try {
       const { losses } = open(connect("wrong-secret"), tcp(own));

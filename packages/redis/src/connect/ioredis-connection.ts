@@ -8,7 +8,7 @@ import {
   type RedisConnection,
 } from "./redis-connection.ts";
 
-/** As much of a `Redis` of ioredis or iovalkey as is used here. */
+/** The parts of a `Redis` of ioredis or iovalkey that are used here. */
 export interface IoredisClient {
   readonly status: string;
   readonly options: IoredisOptions;
@@ -20,7 +20,7 @@ export interface IoredisClient {
   on(event: string, listener: (value: unknown) => void): unknown;
 }
 
-/** As much of a `Cluster` of ioredis or iovalkey as is used here. */
+/** The parts of a `Cluster` of ioredis or iovalkey that are used here. */
 export interface IoredisCluster {
   readonly isCluster: boolean;
   readonly options: {
@@ -49,7 +49,7 @@ export interface IoredisOptions {
   readonly natMap?: NatMap | null | undefined;
 }
 
-/** Where servers are really reached that call themselves `host:port`. */
+/** Where servers that call themselves `host:port` can actually be reached. */
 type NatMap = Readonly<Record<string, Place>> | ((key: string) => Place | null | undefined);
 
 interface Place {
@@ -58,9 +58,9 @@ interface Place {
 }
 
 /**
- * Connections like those of a client of ioredis or iovalkey that an application has: with its credentials and its TLS. The
- * client itself is left alone, because by its own settings it may keep commands until it is connected, and send again what
- * was sent before, which would charge twice. One of a cluster lends its settings as soon as it has found a node.
+ * Connections like those of an application's ioredis or iovalkey client: with its credentials and its TLS. The client
+ * itself is left alone: its settings may make it queue commands until it is connected, and resend what was sent before,
+ * which would charge twice. A cluster's client lends its settings as soon as it has found a node.
  */
 export function connectIoredis(client: IoredisClient | IoredisCluster): Connect {
   const { natMap } = client.options;
@@ -69,7 +69,7 @@ export function connectIoredis(client: IoredisClient | IoredisCluster): Connect 
     new IoredisConnection(lender, (lent) => ({ ...serverOptions(lent.options), ...where(address, natMap) }), listener);
 }
 
-/** The same to its Sentinels, which may want other credentials than servers do. */
+/** The same for its Sentinels, which may need other credentials than servers do. */
 export function connectIoredisSentinel(client: IoredisClient): Connect {
   const { sentinelUsername = null, sentinelPassword = null, sentinelTLS, natMap } = client.options;
   const options = {
@@ -83,22 +83,22 @@ export function connectIoredisSentinel(client: IoredisClient): Connect {
     new IoredisConnection(findLender(client), () => ({ ...options, ...where(address, natMap) }), listener);
 }
 
-/** To one server, whoever named it: nothing waits for a connection, nothing is sent twice, and replies are plain. */
+/** To one server, whatever named it: nothing waits for a connection, nothing is sent twice, and replies are plain. */
 const direct = {
   sentinels: null,
   name: null,
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
-  // The first loss of the connection rejects everything that is on its way.
+  // The first loss of the connection rejects everything in flight.
   maxRetriesPerRequest: 0,
   reconnectOnError: null,
   // Its timer would keep a process alive.
   retryStrategy: () => null,
   lazyConnect: false,
-  // Every call has a deadline of ours, and is a batch already.
+  // Every call has our own deadline, and is a batch already.
   commandTimeout: undefined,
   enableAutoPipelining: false,
-  // What is dropped need not say goodbye.
+  // A dropped connection need not say goodbye.
   disconnectTimeout: 0,
   keyPrefix: "",
   stringNumbers: false,
@@ -110,7 +110,7 @@ const direct = {
 };
 
 function serverOptions({ sentinels, tls, enableTLSForSentinelMode }: IoredisOptions): object {
-  // Behind Sentinels, ioredis speaks TLS to servers only when it is told so twice.
+  // Behind Sentinels, ioredis uses TLS to servers only if two options say so.
   return sentinels == null || enableTLSForSentinelMode === true ? { ...direct, tls } : { ...direct, tls: undefined };
 }
 
@@ -122,7 +122,7 @@ function where(address: Address, natMap: NatMap | null | undefined): object {
   return { host, port, path: undefined };
 }
 
-/** Who is duplicated: the client, or any node of a cluster, which has none until it begins to connect. */
+/** The client to duplicate: the given one, or any node of a cluster, which has none until it begins to connect. */
 function findLender(client: IoredisClient | IoredisCluster): Promise<IoredisClient> {
   if (!isIoredisCluster(client)) return Promise.resolve(client);
   const [node] = client.nodes();
@@ -199,7 +199,7 @@ class IoredisConnection implements RedisConnection {
       this.#listener.onReady();
     });
     client.on("error", (error) => tell(withoutCommand(error)));
-    // A server that goes away in an orderly fashion leaves no error behind.
+    // A server that shuts down in an orderly fashion leaves no error behind.
     client.on("close", () => {
       if (!told) tell(new Error("the connection was closed"));
       told = false;
@@ -208,7 +208,9 @@ class IoredisConnection implements RedisConnection {
   }
 }
 
-/** On its errors ioredis leaves the command that failed, arguments and all: passwords and subjects, for any log to print. */
+/**
+ * ioredis attaches the failed command to its errors, arguments and all: passwords and subjects, for any log to print.
+ */
 function withoutCommand(error: unknown): Error {
   const plain = errorFrom(error);
   Reflect.deleteProperty(plain, "command");

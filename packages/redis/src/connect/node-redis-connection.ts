@@ -9,7 +9,7 @@ import {
   type RedisConnection,
 } from "./redis-connection.ts";
 
-/** Who we are to the server, and how what is said stays between us. */
+/** Our credentials, and how the connection is encrypted. */
 export interface ConnectionOptions {
   readonly username?: string | undefined;
   readonly password?: string | undefined;
@@ -27,7 +27,7 @@ export interface TlsOptions {
   readonly serverName?: string | undefined;
 }
 
-/** An idle connection is asked whether it is still there. */
+/** How often an idle connection is tested. */
 const pingEveryMs = 30_000;
 
 /** Connections by node-redis, the default. */
@@ -35,7 +35,7 @@ export function connectNodeRedis(options: ConnectionOptions = {}): Connect {
   return (address, listener) => new NodeRedisConnection(() => openClient(address, options), listener);
 }
 
-/** As much of a client of node-redis as is used here. */
+/** The parts of a node-redis client that are used here. */
 export interface NodeRedisClient {
   readonly isReady: boolean;
   readonly options?: { readonly socket?: object | undefined } | undefined;
@@ -43,21 +43,21 @@ export interface NodeRedisClient {
   connect(): Promise<unknown>;
   sendCommand(args: readonly RedisArgument[]): Promise<unknown>;
   destroy(): void;
-  /** Its sockets keep no process alive. */
+  /** Lets the process exit while its sockets are open. */
   unref?(): void;
   on(event: string, listener: (value: unknown) => void): unknown;
 }
 
 /**
- * Connections like those of a client of node-redis that an application has: with its credentials and its TLS. The client
- * itself is left alone, because by its own settings it may keep commands until it is connected.
+ * Connections like those of an application's node-redis client: with its credentials and its TLS. The client itself is
+ * left alone: its settings may make it queue commands until it is connected.
  */
 export function connectLikeNodeRedis(client: NodeRedisClient): Connect {
   const { socket } = client.options ?? {};
   return (address, listener) => {
     const overrides = {
       ...plainOptions,
-      // Everything that the address says is in the other options as well, once the client was made.
+      // Everything in the address is in the other options as well, once the client was created.
       url: undefined,
       socket: { ...withoutPlace(socket), ...renderPlace(address), reconnectStrategy: false },
       clientSideCache: undefined,
@@ -106,17 +106,17 @@ class NodeRedisConnection implements RedisConnection {
     this.#reconnecting.stop();
     clearTimeout(this.#pinging);
     try {
-      // Also one that has ended: until then it keeps its credentials and stays among the clients that are measured.
+      // Also if it has ended: until then it keeps its credentials and stays among the measured clients.
       this.#client.destroy();
     } catch {
-      // Some versions refuse to destroy what has ended.
+      // Some versions refuse to destroy a client that has ended.
     }
   }
 
   #open(): NodeRedisClient {
     const client = this.#make();
     const isOurs = (): boolean => client === this.#client && !this.#closed;
-    // A client that is destroyed while it connects connects all the same, and then nobody would ever close it.
+    // A client destroyed while it connects still connects, and then nothing would ever close it.
     client.on("connect", () => {
       if (!isOurs()) client.destroy();
     });
@@ -132,7 +132,7 @@ class NodeRedisConnection implements RedisConnection {
       this.#listener.onLost(errorFrom(error));
     });
     client.unref?.();
-    // What goes wrong is heard of by the listener, and tried again later.
+    // The listener gets the error, and the connection is retried later.
     client.connect().catch(() => undefined);
     return client;
   }
@@ -143,7 +143,7 @@ class NodeRedisConnection implements RedisConnection {
     const client = this.#client;
     this.#pinging = setTimeout(() => {
       if (!client.isReady || client !== this.#client) return;
-      // A connection that is lost is heard of by the listener.
+      // The listener learns about a lost connection.
       const answered = (): void => (client === this.#client ? this.#pingLater() : undefined);
       client.sendCommand(["PING"]).then(answered, answered);
     }, pingEveryMs);
@@ -151,20 +151,20 @@ class NodeRedisConnection implements RedisConnection {
   }
 }
 
-/** Of every client. */
+/** For every client. */
 const plainOptions = {
   name: "sluice",
   RESP: 2,
   // Nothing waits for a connection, and nothing that was sent is sent again.
   disableOfflineQueue: true,
-  // Every call has a deadline of ours; a signal of the client's own for each costs five times the command.
+  // Every call has our own deadline; an abort signal per command costs five times the command.
   commandOptions: { timeout: 0 },
   pingInterval: 0,
 } as const;
 
 /**
- * node-redis makes a class of several hundred commands for every address that is not the last one's, which holds up the process
- * for some 20 ms each. One class will do, and is made with the first connection.
+ * node-redis creates a class of several hundred commands whenever the address differs from the last one, which blocks
+ * the process for some 20 ms each time. One class will do, created with the first connection.
  */
 const createFactory = () => RedisClient.factory({ RESP: plainOptions.RESP });
 let createPlainClient: ReturnType<typeof createFactory> | undefined;
@@ -174,7 +174,7 @@ function openClient(address: Address, options: ConnectionOptions): NodeRedisClie
   return createPlainClient({ ...clientOptions(address, options), ...plainOptions });
 }
 
-/** Where a client of node-redis connects to, and as whom. It does not connect again: its timer would keep a process alive. */
+/** Where a node-redis client connects to, and as whom. It does not reconnect: its timer would keep a process alive. */
 export function clientOptions(
   address: Address,
   { username, password, database, tls, connectTimeoutMs = 2000 }: ConnectionOptions,
@@ -198,7 +198,7 @@ function renderPlace(address: Address): object {
   return address.kind === "unix" ? { path: address.path } : { host: address.host, port: address.port };
 }
 
-/** A path that is there at all, even if undefined, is taken for a place. */
+/** A `path` key counts as a place even if it is undefined. */
 function withoutPlace(socket: object = {}): object {
   return Object.fromEntries(Object.entries(socket).filter(([name]) => !["host", "port", "path"].includes(name)));
 }

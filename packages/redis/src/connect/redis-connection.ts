@@ -1,4 +1,4 @@
-/** What a command is made of. */
+/** One part of a command. */
 export type RedisArgument = string | Buffer;
 
 /** Where a server listens. */
@@ -7,14 +7,15 @@ export type Address =
   | { readonly kind: "unix"; readonly path: string };
 
 /**
- * One connection to one server, all that Sluice asks of a Redis client.
+ * One connection to one server, all that Sluice needs of a Redis client.
  *
- * - `send` sends one command now, or rejects: while there is no connection it does not wait for one, and what was sent is
- *   never sent again, because it may have been carried out. Error replies reject with an `Error` whose message begins
- *   with the server's code, such as `NOSCRIPT` or `MOVED`.
- * - The connection comes back after it is lost, with jittered pauses. `renew` drops it and makes another, for one that is
+ * - `send` sends one command now, or rejects: it does not wait for a connection, and a command is never sent again,
+ *   because it may have been carried out. Error replies reject with an `Error` whose message begins with the server's
+ *   code, such as `NOSCRIPT` or `MOVED`.
+ * - The connection comes back after a loss, with jittered pauses. `renew` drops it and makes another, for one that is
  *   open and does not answer.
- * - Neither the connection nor its timers keep a process alive: what waits for an answer does, with its deadline.
+ * - Neither the connection nor its timers keep a process alive: a question that waits for an answer does, with its
+ *   deadline.
  */
 export interface RedisConnection {
   readonly ready: boolean;
@@ -23,13 +24,13 @@ export interface RedisConnection {
   close(): void;
 }
 
-/** Hears of a connection that was made or lost, with what went wrong. */
+/** Called when a connection was made or lost, with the error. */
 export interface ConnectionListener {
   onReady(): void;
   onLost(error: Error): void;
 }
 
-/** Opens a connection, which begins to connect at once and is not `ready` before it has. */
+/** Opens a connection, which begins to connect at once and is `ready` later. */
 export type Connect = (address: Address, listener: ConnectionListener) => RedisConnection;
 
 export function renderAddress(address: Address): string {
@@ -37,13 +38,13 @@ export function renderAddress(address: Address): string {
   return address.host.includes(":") ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`;
 }
 
-/** How long to wait before the next attempt to connect: from 50 ms doubling to 1 s, between half of it and all. */
+/** How long to wait before the next attempt to connect: from 50 ms doubling to 1 s, with a random half of that. */
 export function reconnectAfterMs(attempts: number): number {
   const longest = Math.min(50 * 2 ** Math.min(attempts, 10), 1000);
   return Math.round(longest * (0.5 + Math.random() / 2));
 }
 
-/** Connects again after a loss: later each time, until it succeeds. */
+/** Reconnects after a loss: later each time, until it succeeds. */
 export class Reconnecting {
   readonly #reconnect: () => void;
   #timer: NodeJS.Timeout | undefined;
@@ -53,7 +54,7 @@ export class Reconnecting {
     this.#reconnect = reconnect;
   }
 
-  /** Unless it is going to already. */
+  /** Does nothing if an attempt is scheduled already. */
   later(): void {
     if (this.#timer !== undefined) return;
     this.#timer = setTimeout(() => {
@@ -74,7 +75,7 @@ export class Reconnecting {
   }
 }
 
-/** What a client says went wrong. Where several addresses of a host were tried, Node's own error has no message. */
+/** A client's error. If several addresses of a host were tried, Node's own error has no message. */
 export function errorFrom(error: unknown): Error {
   if (!(error instanceof Error)) return new Error(String(error));
   if (error instanceof AggregateError && error.message === "") {

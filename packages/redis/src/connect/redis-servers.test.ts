@@ -72,9 +72,9 @@ const refused: readonly (readonly [url: string, because: string])[] = [
   ["redis://u:s3cret@h i", "has a host that is not host, host:port or [ipv6]:port"],
   ["redis+cluster://u:s3cret@a,,b", "has a host that is not host, host:port or [ipv6]:port"],
   ["redis://u:s3cret@a,b", "names several hosts"],
-  ["redis://u:s3cret@a/main", "has no number of a database behind the host"],
-  ["redis://u:s3cret@a/-1", "has no number of a database behind the host"],
-  ["redis://u:s3cret@a/1/2", "has no number of a database behind the host"],
+  ["redis://u:s3cret@a/main", "has no database number after the host"],
+  ["redis://u:s3cret@a/-1", "has no database number after the host"],
+  ["redis://u:s3cret@a/1/2", "has no database number after the host"],
   ["redis+cluster://u:s3cret@a/1", "names a database; a cluster has only 0"],
   ["redis+sentinel://u:s3cret@a", "names no primary"],
   ["redis+sentinel://u:s3cret@a/", "names no primary"],
@@ -91,7 +91,7 @@ describe("the address of servers", () => {
     expect(parseRedisUrl(url)).toStrictEqual(servers);
   });
 
-  it.each(refused)("%s is refused, and no password is told", (url, because) => {
+  it.each(refused)("%s is refused, and no password is revealed", (url, because) => {
     let error: unknown;
     try {
       parseRedisUrl(url);
@@ -106,7 +106,7 @@ describe("the address of servers", () => {
     expect(inspect(error, { showHidden: true, depth: 9 }).replace(/\n {4}at .*/g, "")).not.toContain("s3cret");
   });
 
-  it("is told in logs without user, password and database", () => {
+  it("is logged without user, password and database", () => {
     const rendered = understood.map(([url]) => [url, renderServers(parseRedisUrl(url))]);
     expect(Object.fromEntries(rendered)).toMatchObject({
       "redis://h": "redis://h:6379",

@@ -1,5 +1,5 @@
 import { SluiceError } from "sluice";
-import { aFunction, anObject, aText, checkOptions, numberFrom, type OptionForms, oneOf } from "sluice/store";
+import { aFunction, anObject, aText, checkOptions, numberFrom, type OptionForms, oneOf } from "sluice/internal";
 import type { ConnectionOptions, TlsOptions } from "./node-redis-connection.ts";
 import { type Address, type Connect, renderAddress } from "./redis-connection.ts";
 
@@ -8,12 +8,12 @@ export interface RedisServers extends ConnectionOptions {
   readonly kind: "standalone" | "sentinel" | "cluster";
   /** The server; any Sentinels; or any nodes of the cluster. */
   readonly addresses: readonly Address[];
-  /** Sentinel: what the primary is called there. */
+  /** Sentinel: the Sentinels' name for the primary. */
   readonly masterName?: string | undefined;
-  /** Sentinel: who we are to the Sentinels themselves. */
+  /** Sentinel: our credentials for the Sentinels themselves. */
   readonly sentinelUsername?: string | undefined;
   readonly sentinelPassword?: string | undefined;
-  /** Opens connections in another way, such as by an ioredis client; see `connectIoredis`. */
+  /** Opens connections another way, such as through an ioredis client; see `connectIoredis`. */
   readonly connect?: Connect | undefined;
   /** Sentinel: the same for connections to the Sentinels. */
   readonly connectSentinel?: Connect | undefined;
@@ -23,12 +23,12 @@ const defaultPort = 6379;
 const sentinelPort = 26_379;
 
 /**
- * Reads an address:
+ * Parses an address:
  *
  *     redis://user:password@host:6379/0         rediss://…                with TLS
  *     unix:///run/valkey.sock                                             a socket on this machine
  *     redis+sentinel://host1:26379,host2/name   rediss+sentinel://…       the primary `name`, as Sentinels know it; a
- *                                                                         database behind it: /name/0
+ *                                                                         database after it: /name/0
  *     redis+cluster://host1:6379,host2          rediss+cluster://…        a cluster, by any of its nodes
  */
 export function parseRedisUrl(text: string): RedisServers {
@@ -37,7 +37,7 @@ export function parseRedisUrl(text: string): RedisServers {
     return { kind: "standalone", addresses: [{ kind: "unix", path: decode(unix[2]!) }], ...parseCredentials(unix[1]) };
   }
   const found = /^(rediss?|valkeys?)(\+sentinel|\+cluster)?:\/\/(?:([^@]*)@)?([^/?#@]+)(?:\/([^?#]*))?$/.exec(text);
-  if (found === null) throw wrong("is not an address that is understood; write it as redis://host:6379");
+  if (found === null) throw addressError("is not an address that is understood; write it as redis://host:6379");
   const [, scheme, topology, user, hosts, path = ""] = found;
   const kind = topology === "+sentinel" ? "sentinel" : topology === "+cluster" ? "cluster" : "standalone";
   const addresses = hosts!
@@ -45,12 +45,12 @@ export function parseRedisUrl(text: string): RedisServers {
     .map((host) => parseAddress(host, kind === "sentinel" ? sentinelPort : defaultPort));
   const tls: TlsOptions | undefined = scheme === "rediss" || scheme === "valkeys" ? {} : undefined;
   if (kind === "standalone" && addresses.length > 1)
-    throw wrong("names several hosts; write redis+cluster:// or redis+sentinel:// for more than one");
+    throw addressError("names several hosts; write redis+cluster:// or redis+sentinel:// for more than one");
   const [, masterName, sentinelDatabase] = /^([^/]+)(?:\/(\d{1,5})?)?$/.exec(path) ?? [];
   if (kind === "sentinel" && masterName === undefined)
-    throw wrong("names no primary; write what the Sentinels call it behind the hosts: redis+sentinel://host/name");
-  if (kind === "cluster" && path !== "" && path !== "0") throw wrong("names a database; a cluster has only 0");
-  if (kind === "standalone" && !/^(\d{1,5})?$/.test(path)) throw wrong("has no number of a database behind the host");
+    throw addressError("names no primary; write its name in the Sentinels after the hosts: redis+sentinel://host/name");
+  if (kind === "cluster" && path !== "" && path !== "0") throw addressError("names a database; a cluster has only 0");
+  if (kind === "standalone" && !/^(\d{1,5})?$/.test(path)) throw addressError("has no database number after the host");
   const database = kind === "standalone" ? path : kind === "sentinel" ? sentinelDatabase : undefined;
   return {
     kind,
@@ -66,7 +66,7 @@ export function serversFrom(servers: string | RedisServers): RedisServers {
   if (typeof servers === "string") return parseRedisUrl(servers);
   checkOptions(servers, serverForms, { name: "servers", code: "invalid_request" });
   if (servers.kind === undefined || servers.addresses === undefined)
-    throw wrong("must be a text such as redis://127.0.0.1:6379, or an object with kind and addresses");
+    throw addressError("must be a text such as redis://127.0.0.1:6379, or an object with kind and addresses");
   return servers;
 }
 
@@ -94,7 +94,7 @@ function isAddress(value: unknown): boolean {
   return kind === "unix" ? typeof path === "string" : typeof host === "string" && typeof port === "number";
 }
 
-/** For logs: where, and never who. */
+/** For logs: the addresses, never the credentials. */
 export function renderServers({ kind, addresses, masterName, tls }: RedisServers): string {
   const scheme = `${tls === undefined ? "redis" : "rediss"}${kind === "standalone" ? "" : `+${kind}`}`;
   const [first] = addresses;
@@ -106,7 +106,7 @@ export function renderServers({ kind, addresses, masterName, tls }: RedisServers
 function parseAddress(text: string, port: number): Address {
   const found = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+)(?::(\d{1,5}))?$/.exec(text);
   if (found === null || Number(found[2] ?? port) > 65_535 || Number(found[2] ?? port) === 0)
-    throw wrong("has a host that is not host, host:port or [ipv6]:port");
+    throw addressError("has a host that is not host, host:port or [ipv6]:port");
   return { kind: "tcp", host: found[1]!.replace(/^\[(.*)\]$/, "$1"), port: Number(found[2] ?? port) };
 }
 
@@ -121,12 +121,12 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw wrong("has a % that is not followed by two hexadecimal digits; write % itself as %25");
+    throw addressError("has a % that is not followed by two hexadecimal digits; write % itself as %25");
   }
 }
 
-/** The address itself stays out of the message: it may hold a password. */
-function wrong(message: string): SluiceError {
+/** The address stays out of the message: it may contain a password. */
+function addressError(message: string): SluiceError {
   return new SluiceError("invalid_request", `the address of the Redis servers ${message}`, [
     { path: ["servers"], message },
   ]);

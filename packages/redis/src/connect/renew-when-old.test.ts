@@ -22,7 +22,7 @@ describe.each(flavors)("connections to %s that get old", (flavor) => {
     return list.split("\n").flatMap((line) => (line.includes(" name=sluice ") ? [/^id=(\d+)/.exec(line)![1]!] : []));
   };
 
-  it("are replaced while checks go on, and none of them fails", async () => {
+  it("are replaced while checks continue, and none of them fails", async () => {
     const counters = new RedisCounters({ servers: server.url, deadlineMs: 10_000, maxConnectionAgeMs: 100 });
     const policies = { policies: [{ id: "p", limits: [{ by: ["user"], windows: ["1000000/h"] }] }] };
     const limiter = createLimiter({ policies, counters });
@@ -56,7 +56,7 @@ describe.each(flavors)("connections to %s that get old", (flavor) => {
     await limiter.close();
   }, 60_000);
 
-  it("answer what they were asked before they are closed", async () => {
+  it("answer their pending commands before they are closed", async () => {
     const connect = renewWhenOld(connectNodeRedis(), 300, 5_000);
     let readies = 0;
     const connection: RedisConnection = connect(
@@ -73,7 +73,7 @@ describe.each(flavors)("connections to %s that get old", (flavor) => {
     await expect.poll(ids, soon).toEqual([]);
   }, 60_000);
 
-  it("stay where no other can be opened", async () => {
+  it("stay if no other can be opened", async () => {
     const proxy = await createFaultyProxy(server);
     const connect = renewWhenOld(connectNodeRedis(), 100, 200);
     let readies = 0;

@@ -1,12 +1,13 @@
 import type { Connect, RedisConnection } from "./redis-connection.ts";
 
-/** How long a connection that was replaced may take to answer what it was asked. */
+/** How long a replaced connection may take to answer its pending commands. */
 const drainWithinMs = 30_000;
 
 /**
- * Connections of which none gets older than `maxAgeMs`. Another one is opened beside it, a little sooner and not by all processes at
- * once. When that is ready it is sent everything from then on, and the old one is closed when it has answered what it was asked: nothing
- * fails and nothing is sent twice. Where no other can be opened within `withinMs` the old one stays, and it is tried again.
+ * Connections that never get older than `maxAgeMs`. A second one is opened a little earlier, and not by all processes
+ * at once. Once it is ready, everything is sent on it, and the old one is closed when it has answered its pending
+ * commands: nothing fails and nothing is sent twice. If no second one can be opened within `withinMs`, the old one
+ * stays, and it is tried again.
  */
 export function renewWhenOld(connect: Connect, maxAgeMs: number, withinMs: number): Connect {
   return (address, listener) => {
@@ -25,7 +26,7 @@ export function renewWhenOld(connect: Connect, maxAgeMs: number, withinMs: numbe
         },
         onLost: (error) => {
           if (connection !== current) return;
-          // It is made anew by its client, and its age begins with that.
+          // Its client reconnects, and its age starts over.
           dropNext();
           listener.onLost(error);
         },

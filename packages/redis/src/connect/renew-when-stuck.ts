@@ -1,8 +1,8 @@
 import type { Connect, RedisConnection } from "./redis-connection.ts";
 
 /**
- * Connections that are made anew when they are not ready in time. A network that swallows everything lets a connection be
- * opened, and then nothing that is said on it is ever answered, the client's own greeting neither.
+ * Connections that are replaced if they are not ready in time. A network that swallows packets lets a connection open
+ * and then never answers anything on it, not even the client's greeting.
  */
 export function renewWhenStuck(connect: Connect, afterMs: number): Connect {
   return (address, listener) => {

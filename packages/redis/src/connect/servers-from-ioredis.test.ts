@@ -11,7 +11,7 @@ import {
 import * as ioredis from "ioredis";
 import * as iovalkey from "iovalkey";
 import { StoreUnavailable } from "sluice";
-import { compileTestLimit, counterStoreContract, resolvedLimit, type StoreUnderTest, windowOf } from "sluice/testing";
+import { compileTestLimit, counterStoreContract, resolvedLimit, type StoreUnderTest, testWindow } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, it, test } from "vitest";
 import { RedisCounters } from "../redis-counters.ts";
 import type { RedisCountersOptions } from "../redis-counters-options.ts";
@@ -20,7 +20,7 @@ import type { IoredisClient, IoredisCluster } from "./ioredis-connection.ts";
 import { renderServers } from "./redis-servers.ts";
 import { serversFromIoredis } from "./servers-from-ioredis.ts";
 
-/** Servers hear of the end of a connection in their own time. */
+/** Servers notice the end of a connection in their own time. */
 const soon = { timeout: 30_000 };
 
 type RedisOptions = Omit<iovalkey.RedisOptions, "Connector">;
@@ -55,14 +55,14 @@ const promises = counterStoreContract.filter(({ name }) =>
     "conversation: sliding log, 5/10s",
     "gcra: a request of several limits takes from all or from none",
     "token_bucket: give returns a take, once",
-    "sliding_window: charge takes what is not there, and its debt is bounded",
+    "sliding_window: charge takes more than there is, and its debt is bounded",
     "fixed_window: an id is charged once",
     "gcra: hostile subjects are subjects like any other",
-    "sliding_log: read tells how a counter stands",
+    "sliding_log: read returns how a counter stands",
   ].includes(name),
 );
 
-const user = compileTestLimit({ algorithm: "gcra", windows: [windowOf(100, 3_600_000)] });
+const user = compileTestLimit({ algorithm: "gcra", windows: [testWindow(100, 3_600_000)] });
 const take = resolvedLimit(user, "u1");
 
 let opened: RedisCounters[] = [];
@@ -163,7 +163,7 @@ describe.each(packages)("with a client of $name on $flavor", ({ flavor, redis })
     expect(await client.get("greeting")).toBe("hello");
   });
 
-  it("charges once where the reply to a take is lost, though the client itself would send it again", async () => {
+  it("charges once if the reply to a take is lost, though the client itself would send it again", async () => {
     const proxy = await createFaultyProxy(server);
     try {
       const client = ofServer({ port: proxy.port });
@@ -276,7 +276,7 @@ describe.each(packages)("with a cluster client of $name on $flavor", ({ flavor, 
     expect((await store.take([take])).taken).toBe(true);
   });
 
-  it("goes where the client is told that servers really are", async () => {
+  it("goes where the client's NAT map says that servers are", async () => {
     const proxies = await Promise.all(cluster.nodes.map(createFaultyProxy));
     try {
       const natMap = Object.fromEntries(
@@ -323,7 +323,7 @@ describe.each(packages)("with a client of $name for Sentinels on $flavor", ({ fl
   }, 60_000);
 });
 
-describe("what serversFromIoredis reads from a client", () => {
+describe("the result of serversFromIoredis", () => {
   const lazy = (options: ioredis.RedisOptions): ioredis.Redis =>
     new ioredis.Redis<"legacy">({ ...options, replyMapping: "legacy", lazyConnect: true });
   const lazyCluster = (nodes: ioredis.ClusterNode[]): ioredis.Cluster =>
@@ -341,7 +341,7 @@ describe("what serversFromIoredis reads from a client", () => {
     expect(serversFromIoredis(lazy({ path: "/run/s" })).addresses).toEqual([{ kind: "unix", path: "/run/s" }]);
   });
 
-  it("is Sentinels and what they call the primary", () => {
+  it("is Sentinels and their name for the primary", () => {
     const sentinels = [{ host: "s1" }, { host: "s2", port: 7 }];
     expect(serversFromIoredis(lazy({ sentinels, name: "main" }))).toMatchObject({
       kind: "sentinel",

@@ -9,7 +9,7 @@ import type { Address } from "./redis-connection.ts";
 import type { RedisServers } from "./redis-servers.ts";
 
 /**
- * The servers of a client of ioredis or iovalkey that an application has, reached by connections like its own:
+ * The servers of an application's ioredis or iovalkey client, reached by connections like its own:
  *
  *     new RedisCounters({ servers: serversFromIoredis(client) })
  */
@@ -36,7 +36,7 @@ function tcp(host: string | null | undefined, port: number | string | null | und
   return { kind: "tcp", host: host ?? "127.0.0.1", port: Number(port ?? 6379) };
 }
 
-/** The nodes that the client was given, in any of the ways to write them; or those that it has found, where DNS names them. */
+/** The nodes that the client was given, in any notation; or those that it has found, if DNS names them. */
 function findStartNodes(cluster: IoredisCluster): readonly Address[] {
   const given: unknown = Reflect.get(cluster, "startupNodes");
   const addresses =

@@ -1,17 +1,17 @@
 import { readFileSync } from "node:fs";
 import { createClient } from "@redis/client";
 import { createCertificates, startServer, type TestServer } from "@sluice/test-servers";
-import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
+import { compileTestLimit, resolvedLimit, testWindow } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { RedisCounters } from "../redis-counters.ts";
 import type { NodeRedisClient } from "./node-redis-connection.ts";
 import { renderServers } from "./redis-servers.ts";
 import { serversFromNodeRedis } from "./servers-from-node-redis.ts";
 
-/** Servers hear of the end of a connection in their own time. */
+/** Servers notice the end of a connection in their own time. */
 const soon = { timeout: 30_000 };
 
-const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, 3_600_000)] });
+const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(10, 3_600_000)] });
 const take = resolvedLimit(limit, "u1");
 
 describe("with a client of node-redis", () => {
@@ -99,7 +99,7 @@ describe("with a client of node-redis", () => {
     }
   });
 
-  it("takes the defaults for what the client does not say", () => {
+  it("uses the defaults for what the client leaves out", () => {
     expect(serversFromNodeRedis(createClient())).toMatchObject({
       kind: "standalone",
       addresses: [{ kind: "tcp", host: "localhost", port: 6379 }],

@@ -2,7 +2,7 @@ import { connectLikeNodeRedis, type NodeRedisClient } from "./node-redis-connect
 import type { RedisServers } from "./redis-servers.ts";
 
 /**
- * The server of a client of node-redis (5 or later) that an application has, reached by connections like its own:
+ * The server of an application's node-redis client (5 or later), reached by connections like its own:
  *
  *     new RedisCounters({ servers: serversFromNodeRedis(client) })
  *

@@ -1,40 +1,40 @@
 import { startServer, type TestServer } from "@sluice/test-servers";
 import { createLimiter, type Limiter } from "sluice";
-import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
+import { compileTestLimit, resolvedLimit, testWindow } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { RedisCounters } from "../redis-counters.ts";
 import { type Cell, findCell } from "./cells.ts";
 
-/** Servers hear of the end of a connection in their own time. */
+/** Servers notice the end of a connection in their own time. */
 const soon = { timeout: 30_000 };
 
 function by(dimensions: readonly string[], subject: string): ReturnType<typeof resolvedLimit> {
-  const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1, 1000)], by: dimensions });
+  const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(1, 1000)], by: dimensions });
   return resolvedLimit(limit, subject);
 }
 
 describe("the cell of a counter", () => {
   const cell = (name: string, values: Cell["values"]): { cell: Cell } => ({ cell: { name, servers: "", values } });
   const cells = [cell("big", { tenant: ["acme", "a|b"], user: ["root"] }), cell("other", { tenant: ["acme", "bit"] })];
-  const nameOf = (dimensions: readonly string[], subject: string): string | undefined =>
+  const findCellName = (dimensions: readonly string[], subject: string): string | undefined =>
     findCell(by(dimensions, subject), cells)?.cell.name;
 
   it("is the first that has one of the values", () => {
-    expect(nameOf(["tenant"], "acme")).toBe("big");
-    expect(nameOf(["tenant"], "bit")).toBe("other");
-    expect(nameOf(["tenant"], "small")).toBeUndefined();
-    expect(nameOf(["user"], "root")).toBe("big");
-    expect(nameOf(["endpoint"], "acme")).toBeUndefined();
-    expect(nameOf([], "")).toBeUndefined();
+    expect(findCellName(["tenant"], "acme")).toBe("big");
+    expect(findCellName(["tenant"], "bit")).toBe("other");
+    expect(findCellName(["tenant"], "small")).toBeUndefined();
+    expect(findCellName(["user"], "root")).toBe("big");
+    expect(findCellName(["endpoint"], "acme")).toBeUndefined();
+    expect(findCellName([], "")).toBeUndefined();
   });
 
   it("is found wherever the dimension stands, and with bars in its value", () => {
-    expect(nameOf(["tenant", "user"], "acme|u1")).toBe("big");
-    expect(nameOf(["user", "tenant"], "u1|acme")).toBe("big");
-    expect(nameOf(["user", "tenant"], "acme|u1")).toBeUndefined();
-    expect(nameOf(["tenant"], "a|b")).toBe("big");
-    expect(nameOf(["tenant", "user"], "a\\|b|u1")).toBe("big");
-    expect(nameOf(["tenant", "user"], "a|b")).toBeUndefined();
+    expect(findCellName(["tenant", "user"], "acme|u1")).toBe("big");
+    expect(findCellName(["user", "tenant"], "u1|acme")).toBe("big");
+    expect(findCellName(["user", "tenant"], "acme|u1")).toBeUndefined();
+    expect(findCellName(["tenant"], "a|b")).toBe("big");
+    expect(findCellName(["tenant", "user"], "a\\|b|u1")).toBe("big");
+    expect(findCellName(["tenant", "user"], "a|b")).toBeUndefined();
   });
 });
 
@@ -63,7 +63,7 @@ describe("counters in cells", () => {
   const keysOn = async (server: TestServer): Promise<number> => Number(await server.command("DBSIZE"));
   const both = async (): Promise<readonly [main: number, own: number]> => [await keysOn(main), await keysOn(own)];
 
-  it("live on their own servers by value, and all others on the main ones", async () => {
+  it("live on separate servers by value, and all others on the main ones", async () => {
     await open([{ by: "tenant", windows: "2/h" }], { values: { tenant: ["acme"] } });
     const check = async (tenant: string): Promise<boolean> => (await limiter.check({ dimensions: { tenant } })).allowed;
     expect(await check("acme")).toBe(true);
@@ -77,7 +77,7 @@ describe("counters in cells", () => {
     ]);
   });
 
-  it("live on their own servers by the tier whose windows limit them", async () => {
+  it("live on separate servers by the tier whose windows limit them", async () => {
     await open([{ by: "user", windows: "1/h", tiers: { gold: { windows: "3/h" } } }], { tiers: ["gold"] });
     await limiter.check({ dimensions: { user: "u1", tier: "gold" } });
     expect(await both()).toEqual([0, 1]);
@@ -85,7 +85,7 @@ describe("counters in cells", () => {
     expect(await both()).toEqual([1, 1]);
   });
 
-  it("live there too where two limits share a counter, and one of them does the charging", async () => {
+  it("live there even if two limits share a counter, and one of them does the charging", async () => {
     const tiers = { gold: { windows: "3/h" } };
     await open(
       [
@@ -98,7 +98,7 @@ describe("counters in cells", () => {
     expect(await both()).toEqual([0, 1]);
   });
 
-  it("are taken with those elsewhere all or none, whichever of them denies", async () => {
+  it("are taken with those on other servers all or none, whichever of them denies", async () => {
     await open(
       [
         { name: "user", by: ["user"], windows: "3/h" },
@@ -128,7 +128,7 @@ describe("counters in cells", () => {
     ]);
   });
 
-  it("are given back, charged and reset where they are, with those elsewhere", async () => {
+  it("are given back, charged and reset where they are, with those on other servers", async () => {
     await open(
       [
         { name: "user", by: ["user"], windows: "3/h" },
@@ -150,7 +150,7 @@ describe("counters in cells", () => {
     expect(await remaining()).toEqual([3, 3]);
   });
 
-  it("leave the main servers' counters served while theirs are away", async () => {
+  it("leave the main servers' counters served while theirs are unavailable", async () => {
     const dying = await startServer({ flavor: "valkey" });
     try {
       counters = new RedisCounters({

@@ -1,15 +1,15 @@
-import type { CompiledWindow, ResolvedLimit } from "sluice";
+import type { CompiledWindow, ResolvedLimit } from "sluice/store";
 import type { RedisServers } from "../connect/redis-servers.ts";
 import { valueAt } from "./lanes.ts";
 
-/** Subjects whose counters live on servers of their own. */
+/** Subjects whose counters live on separate servers. */
 export interface Cell {
-  /** Told in statistics and logs. */
+  /** Shown in statistics and logs. */
   readonly name: string;
   readonly servers: string | RedisServers;
   /** Counters of limits by these dimensions and values: `{ tenant: ["acme"] }`. */
   readonly values?: Readonly<Record<string, readonly string[]>> | undefined;
-  /** Counters that are limited by the windows of these tiers. */
+  /** Counters limited by the windows of these tiers. */
   readonly tiers?: readonly string[] | undefined;
 }
 

@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { codeOfIdentity, createKeyNames } from "./key-names.ts";
+import { createKeyNames, identityCode } from "./key-names.ts";
 
 const names = createKeyNames("s{a7}");
-const code = codeOfIdentity("policy/limit");
+const code = identityCode("policy/limit");
 
 /** Any sequence of UTF-16 units, halves of surrogate pairs among them, and many that look like something else. */
 const anyText = fc.oneof(
@@ -50,7 +50,7 @@ describe("names of keys", () => {
           names.counter(code, text),
           names.mark(code, text),
           names.requestId(text),
-          names.counter(codeOfIdentity("other"), text),
+          names.counter(identityCode("other"), text),
         ]);
         expect(new Set([...all, names.receipt("i"), names.receipt(code)]).size).toBe(all.length + 2);
       }),
@@ -69,13 +69,13 @@ describe("names of keys", () => {
   });
 
   it("stand for an identity by ten letters, the same for ever", () => {
-    expect(codeOfIdentity("policy/limit")).toBe("E8r6IeVnIZ");
+    expect(identityCode("policy/limit")).toBe("E8r6IeVnIZ");
     fc.assert(
       fc.property(fc.uniqueArray(anyText, { minLength: 2 }), (identities) => {
-        const codes = identities.map(codeOfIdentity);
+        const codes = identities.map(identityCode);
         for (const one of codes) expect(one).toMatch(/^[\w-]{10}$/);
         expect(new Set(codes).size).toBe(codes.length);
-        expect(identities.map(codeOfIdentity)).toEqual(codes);
+        expect(identities.map(identityCode)).toEqual(codes);
       }),
     );
   });

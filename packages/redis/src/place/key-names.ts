@@ -2,9 +2,10 @@ import { createHash } from "node:crypto";
 
 /**
  * Names of keys: `<prefix><tag>:<code>:<subject>`. The code stands for the counter's identity in ten letters, because
- * identities are long and every counter would carry one. Two of a million identities meet with a probability below 10⁻⁶.
+ * identities are long and every counter would carry one. Two of a million identities collide with a probability below
+ * 10⁻⁶.
  *
- *     s:Xb0q_2RtLw:acme|u1      a counter; and the same form for what there is one of for a limit, its block and its ledger
+ *     s:Xb0q_2RtLw:acme|u1      a counter; the same form is used for the block and the ledger of a limit
  *     s:Xb0q_2RtLw!acme|u1      its mark, while something of it may be given back
  *     s:i:…  s:r:…              a request id, a receipt
  */
@@ -16,7 +17,7 @@ export interface KeyNames {
 }
 
 export function createKeyNames(prefix: string): KeyNames {
-  // What names of one counter after another begin with: almost always the same.
+  // What the names of consecutive counters begin with: almost always the same.
   let lastCode = "";
   let begin = "";
   return {
@@ -36,15 +37,15 @@ export function createKeyNames(prefix: string): KeyNames {
 const longestPlain = 64;
 
 /**
- * A text as part of a key: itself where it is short and plain, else a hash of it, marked by a `#` that no plain one begins
- * with. Hashing goes over UTF-16 units, so that texts which are no valid Unicode stay different too.
+ * A text as part of a key: itself if it is short and plain, else a hash of it, marked by a `#` that no plain one begins
+ * with. The hash covers UTF-16 units, so that texts that are not valid Unicode stay different too.
  */
 function safe(text: string): string {
   if (isPlain(text)) return text;
   return `#${createHash("sha256").update(text, "utf16le").digest("base64url").slice(0, 27)}`;
 }
 
-/** Printable ASCII. A loop, because every check of every subject comes by here, and a regular expression takes four times as long. */
+/** Printable ASCII. A loop, because every check runs it, and a regular expression takes four times as long. */
 function isPlain(text: string): boolean {
   const { length } = text;
   if (length > longestPlain || text.charCodeAt(0) === 0x23) return false;
@@ -59,7 +60,7 @@ const knownCodes = new Map<string, string>();
 const mostKnownCodes = 100_000;
 
 /** Ten letters for an identity: 60 bits of its SHA-256. */
-export function codeOfIdentity(identity: string): string {
+export function identityCode(identity: string): string {
   let code = knownCodes.get(identity);
   if (code === undefined) {
     code = createHash("sha256").update(identity, "utf16le").digest("base64url").slice(0, 10);

@@ -2,7 +2,7 @@
 export const slotCount = 16_384;
 
 /** The slot of a hash tag: CRC16 (XMODEM) of its bytes, as every cluster computes it. Tags here are ASCII. */
-export function slotOfTag(tag: string): number {
+export function tagSlot(tag: string): number {
   let crc = 0;
   for (let i = 0; i < tag.length; i++) {
     crc ^= tag.charCodeAt(i) << 8;

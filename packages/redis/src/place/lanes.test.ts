@@ -1,14 +1,15 @@
 import { startServer, type TestServer } from "@sluice/test-servers";
 import * as fc from "fast-check";
-import { type ResolvedLimit, SluiceError } from "sluice";
-import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
+import { SluiceError } from "sluice";
+import type { ResolvedLimit } from "sluice/store";
+import { compileTestLimit, resolvedLimit, testWindow } from "sluice/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createKeyNames } from "./key-names.ts";
-import { slotCount, slotOfTag } from "./key-slot.ts";
+import { slotCount, tagSlot } from "./key-slot.ts";
 import { createLaneTags, findHome, laneNumber, valueAt } from "./lanes.ts";
 
 function by(dimensions: readonly string[], subject: string, policy = "p"): ResolvedLimit {
-  const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1, 1000)], by: dimensions, policy });
+  const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(1, 1000)], by: dimensions, policy });
   return resolvedLimit(limit, subject);
 }
 
@@ -37,8 +38,8 @@ describe("tags of lanes", () => {
       fc.string({ unit: "binary-ascii", minLength: 1 }).filter((one) => !/[{}]/.test(one)),
       500,
     );
-    for (const text of texts) expect(slotOfTag(text)).toBe(await server.command("CLUSTER", "KEYSLOT", text));
-    expect(slotOfTag("123456789")).toBe(0x31c3);
+    for (const text of texts) expect(tagSlot(text)).toBe(await server.command("CLUSTER", "KEYSLOT", text));
+    expect(tagSlot("123456789")).toBe(0x31c3);
   });
 
   it.each([1, 2, 3, 7, 16, 64, 100, 1024])("of %i lanes lie one in each section of the slots, and differ", (count) => {
@@ -67,7 +68,7 @@ describe("where a counter lives", () => {
     expect(findHome(by(["account", "tenant"], "a|t"))).toBe("t");
   });
 
-  it("is by the first dimension else, and by the limit itself if it has none", () => {
+  it("is by the first dimension otherwise, and by the limit itself if it has none", () => {
     expect(findHome(by(["user", "endpoint"], "u1|/x"))).toBe("u1");
     const everybody = by([], "");
     expect(findHome(everybody)).toBe(everybody.limit.identity);
@@ -106,7 +107,7 @@ describe("a value of a joined subject", () => {
     );
   });
 
-  it("is empty where there is none", () => {
+  it("is empty if there is none", () => {
     expect(valueAt("a|b", 2)).toBe("");
     expect(valueAt("a|", 1)).toBe("");
   });

@@ -1,17 +1,18 @@
-import { type ResolvedLimit, SluiceError } from "sluice";
-import { slotCount, slotOfTag } from "./key-slot.ts";
+import { SluiceError } from "sluice";
+import type { ResolvedLimit } from "sluice/store";
+import { slotCount, tagSlot } from "./key-slot.ts";
 
 /**
- * In a cluster a call's keys must share a slot, and 16 384 slots leave nothing to batch. So counters live in a few *lanes*:
- * each is one hash tag, and tags are chosen so that lanes lie evenly on the circle of slots.
+ * In a cluster a call's keys must share a slot, and 16 384 slots leave nothing to batch. So counters live in a few
+ * *lanes*: each is one hash tag, and tags are chosen so that lanes lie evenly on the circle of slots.
  */
 export interface LaneTag {
-  /** What keys begin with: `{a7}`. Empty where nothing is clustered and one lane is enough. */
+  /** What keys begin with: `{a7}`. Empty without a cluster, where one lane is enough. */
   readonly tag: string;
   readonly slot: number;
 }
 
-/** Beyond this, lanes hold too little to batch, and take too long to choose tags for. */
+/** With more, lanes hold too little to batch, and choosing their tags takes too long. */
 const mostLanes = 1024;
 
 export function createLaneTags(count: number): readonly LaneTag[] {
@@ -24,7 +25,7 @@ export function createLaneTags(count: number): readonly LaneTag[] {
   for (let lane = 0; lane < count; lane++) {
     for (let number = 0; ; number++) {
       const text = number.toString(36);
-      const slot = slotOfTag(text);
+      const slot = tagSlot(text);
       if (slot < lane * width || slot >= (lane + 1) * width) continue;
       tags.push({ tag: `{${text}}`, slot });
       break;
@@ -37,8 +38,8 @@ export function createLaneTags(count: number): readonly LaneTag[] {
 const homes = ["tenant", "org", "organization", "account"];
 
 /**
- * The value that decides where a counter lives: the tenant's where the limit has one, so that a request's tenant and user
- * counters share a slot; else the first dimension's. It depends on the counter alone, never on the request beside it.
+ * The value that decides where a counter lives: the tenant's if the limit has one, so that a request's tenant and user
+ * counters share a slot; else the first dimension's. It depends on the counter alone, never on the rest of the request.
  */
 export function findHome({ limit, subject }: ResolvedLimit): string {
   const { by } = limit.source;
@@ -65,7 +66,7 @@ export function valueAt(subject: string, index: number): string {
   return "";
 }
 
-/** FNV-1a over UTF-16 units: the same lane in every process, for ever. */
+/** FNV-1a over UTF-16 units: the same lane in every process, forever. */
 export function laneNumber(home: string, lanes: number): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < home.length; i++) hash = Math.imul(hash ^ home.charCodeAt(i), 0x01000193);

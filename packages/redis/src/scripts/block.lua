@@ -1,6 +1,6 @@
---- Blocks subjects from now on, each for so long. A block that lasts longer already stays as it is.
+--- Blocks subjects, each for a given time. A block that lasts longer already stays as it is.
 ---
---- KEYS: blocks, each of them once, all of one slot
+--- KEYS: blocks, each once, all of one slot
 --- ARGV[1]: deadline in whole milliseconds since 1970 by this server's clock; 0 for none
 --- ARGV[2]: two arguments for each key: for how many whole milliseconds, and its limit's block_for in milliseconds
 --- returns: { now_us, 1 } when late, else { now_us, 0, foreign, 0 }

@@ -1,10 +1,10 @@
---- Takes costs unconditionally, into bounded debt where it must; gives them back, down to nothing, where they are below 0.
+--- Takes costs unconditionally, into bounded debt if it must; gives costs below 0 back, down to nothing.
 ---
---- KEYS: counters, and marks of those that are given back to, each of them once, all of one slot
+--- KEYS: counters, and marks of those that get something back, each once, all of one slot
 --- ARGV[1]: deadline in whole milliseconds since 1970 by this server's clock; 0 for none
 --- ARGV[2]: the plan, see windows.lua
---- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, answer… }, per request 1, or 4 where a calendar's
----          bounds do not hold at this server's time: then nothing of the call is charged
+--- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, answer… }, per request 1, or 4 if a calendar's
+---          bounds do not hold at this server's time: then nothing in the call is charged
 --- include: server-time, refuse-when-late, arrival-units, windows, receipt-marks
 
 local plan, position = ARGV[2], 1

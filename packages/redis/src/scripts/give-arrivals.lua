@@ -1,9 +1,9 @@
---- Gives back what one request has taken from counters of arrival times and holds. Asked once at most.
+--- Gives back what one request has taken from counters of arrival times and holds. Called once at most.
 ---
---- KEYS: of each window its counter and its mark
+--- KEYS: the counter and the mark of each window
 --- ARGV[1]: when it was taken, in microseconds since 1970 by this server's clock
---- ARGV[2]: of each window five arguments: what the cost is worth, tolerance, and how far ahead the take left the counter, in units
----          of arrival time; what its mark was called then, and how much had been given back by then
+--- ARGV[2]: five arguments for each window: what the cost is worth, tolerance, and how far ahead the take left the
+---          counter, in units of arrival time; the mark's name at that time, and how much had been given back by then
 --- returns: { now_us, 0, given }: 1 if anything could still be given back, else 0
 --- include: server-time, arrival-units, give-arrival
 

@@ -1,4 +1,4 @@
---- Gives a take back by its receipt, once. Keys of its counters are in the receipt, which shares their slot.
+--- Gives a take back by its receipt, once. The receipt holds the keys of its counters, and shares their slot.
 ---
 --- KEYS: the receipt
 --- returns: { now_us, 0, given }: 1 if anything could still be given back, else 0
@@ -27,7 +27,7 @@ local function give_sliding(name, cost, idle, per_ms)
   return nil
 end
 
--- Out of the entry it was counted in: the first that is dated at or after it.
+-- Takes it out of the entry it was counted in: the first one dated at or after it.
 local function give_log(name, cost, taken_ms, per_ms)
   local value = text_of(name)
   if not value or byte(value) ~= 76 or #value % 16 ~= 1 or now_ms >= taken_ms + per_ms then return nil end
@@ -73,6 +73,6 @@ for i = 2, #record do
     end
   end
 end
--- What was given back is not taken any more: a repetition of the request is a new one.
+-- What was given back is no longer taken: repeating the request is a new one.
 if any == 1 and record[1] ~= '' then call('DEL', record[1]) end
 return { now_us, 0, any }

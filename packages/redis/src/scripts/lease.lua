@@ -1,23 +1,25 @@
---- Grants leases: takes as much as there is, up to what is wanted, to be spent elsewhere, and settles earlier ones.
+--- Grants leases: takes up to what is wanted, to be spent on another node, and settles earlier ones.
 ---
---- KEYS: counters, ledgers, blocks, and marks of counters that are given back to, each of them once, all of one slot
+--- KEYS: counters, ledgers, blocks, and marks of counters that get something back, each once, all of one slot
 --- ARGV[1]: deadline in whole milliseconds since 1970 by this server's clock; 0 for none
 --- ARGV[2]: the asks, in bytes: each a head, then its limits, each with its windows.
 ---          head    limits, whether they may be leased, want, hold_ms, and of earlier grants: epoch, spent, kept, returned
 ---          limit   windows, key of the ledger, allowance
----          window  kind, whether it charges, keys of the counter, its block and its receipts' mark, limit, the most that it
----                  holds in whole costs, capacity, a, b, c, block_for_ms, life_ms: as in windows.lua, but for arrivals a is
----                  per_ms, and what a cost is worth is worked out here
---- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, ask… }, and per ask: 1, or 4 where a calendar's bounds do
----          not hold at this server's time and nothing was done; what is granted, its epoch's end in ms, what is unspent of
----          the first limit, how much of what is kept was not granted; then per window five numbers as take has them, as it stood before the grant was charged
+---          window  kind, whether it charges, keys of the counter, its block and its receipts' mark, limit, the most that
+---                  it holds in whole costs, capacity, a, b, c, block_for_ms, life_ms: as in windows.lua, but for arrivals
+---                  a is per_ms, and what a cost is worth is worked out here
+--- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, ask… }, and per ask: 1, or 4 if a calendar's
+---          bounds do not hold at this server's time and nothing was done; the units granted, their epoch's end in ms, the units
+---          unspent of the first limit, how many kept units were never granted; then per window five numbers as in take,
+---          as it stood before the grant was charged
 --- include: server-time, refuse-when-late, arrival-units, windows, blocks, receipt-marks, ledgers
 
 local asks, position = ARGV[2], 1
 local ask_form, limit_form, leased_form = '<HBdddddd', '<HHd', '<BBHHHdddddddd'
 local reply = { now_us, 0, 0, 0 }
 
--- What `look`, `take` and `credit` know as `a`: for arrivals what the cost is worth, as `worthMs` and `creditWorthMs` in core say.
+-- What `look`, `take` and `credit` know as `a`: for arrivals what the cost is worth, as computed by `worthMs` and
+-- `creditWorthMs` in core.
 local function price(kind, cost, rate, a)
   return kind <= 2 and ceil(cost * a / rate * 1048576) or a
 end
@@ -26,7 +28,7 @@ local function credit_price(kind, cost, rate, a)
   return kind <= 2 and floor(cost * a / rate * 1048576) or a
 end
 
--- The largest cost up to `want` that would be taken. What is left is a rounded figure, in time and in what has faded.
+-- The largest cost up to `want` that would be taken. The remainder is rounded, in time and in what has faded.
 local function largest_fit(want, kind, counter, rate, most, capacity, a, b, c)
   local left
   if kind <= 2 then
@@ -41,7 +43,7 @@ local function largest_fit(want, kind, counter, rate, most, capacity, a, b, c)
   return math.max(cost, 0)
 end
 
--- Limits and windows of the ask at hand, in numbered lists that are used again for the next one.
+-- Limits and windows of the current ask, in lists that are reused for the next one.
 local ledger_keys, allowances, given = {}, {}, {}
 local owners, kinds, charging, keys, block_keys, mark_keys = {}, {}, {}, {}, {}, {}
 local rates, mosts, capacities, as, bs, cs, block_fors, lives = {}, {}, {}, {}, {}, {}, {}, {}

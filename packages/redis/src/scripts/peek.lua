@@ -1,9 +1,9 @@
---- Looks at requests of any windows as a take would, and changes nothing.
+--- Examines requests of any windows as a take would, and changes nothing.
 ---
---- KEYS: counters, records and blocks, each of them once, all of one slot
+--- KEYS: counters, records and blocks, each once, all of one slot
 --- ARGV[1]: deadline in whole milliseconds since 1970 by this server's clock; 0 for none
 --- ARGV[2]: the plan, see windows.lua
---- returns: as take, with the answer 0, or 4 where a calendar's bounds do not hold at this server's time; nothing is healed
+--- returns: as take, with the answer 0, or 4 if a calendar's bounds do not hold at this server's time; nothing is healed
 --- include: server-time, refuse-when-late, arrival-units, windows, blocks
 
 local plan, position = ARGV[2], 1

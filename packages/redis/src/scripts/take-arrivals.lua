@@ -1,28 +1,29 @@
 --- Takes costs from counters of arrival times, each request all or nothing: the commonest requests, many at once.
 ---
---- KEYS: the counters, each of them once, then marks of those that are held
+--- KEYS: the counters, each once, then marks of those that are held
 --- ARGV[1]: deadline in whole milliseconds since 1970 by this server's clock; 0 for none
---- ARGV[2]: the requests in bytes below 128: how many windows it has, and of each the numbers of its rate and its key. Empty
----          where each has one window, the first rate, and a key of its own, in their order. A request that is held, because it may
----          be given back, has 64 windows more, and of each the number of its mark as well
+--- ARGV[2]: the requests in bytes below 128: the number of windows, and for each the numbers of its rate and its key.
+---          Empty if each has one window, the first rate, and a separate key, in order. A request that is held, because
+---          it may be given back, has 64 windows more, and for each the number of its mark as well
 --- ARGV[3]: how many marks there are
 --- ARGV[4]: how many rates there are
---- ARGV[5]: the rates, five arguments each: what the cost and what the whole capacity is worth, tolerance and furthest, in
----          units of arrival time, and life in milliseconds. Behind them, where there are marks: what a mark that is new is called, and
+--- ARGV[5]: the rates, five arguments each: what the cost and the whole capacity are worth, tolerance and furthest, in
+---          units of arrival time, and life in milliseconds. After them, if there are marks: the name of a new mark, and
 ---          for how many milliseconds marks have to last
---- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, { ahead… }, { held… } }: how far ahead of now each window was
----          found, in units. A request was taken if ahead + worth is within the tolerance in all of its windows. Of each window
----          that is held, if it was taken: what its mark is called, and how much was given back by then; else twice nothing
+--- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, { ahead… }, { held… } }: how far ahead of now
+---          each window was found, in units. A request was taken if ahead + worth is within the tolerance in all of its
+---          windows. For each window that is held, if it was taken: its mark's name, and how much was given back by then;
+---          else two empty texts
 --- include: server-time, refuse-when-late, arrival-units
 
 local call, try, byte, keys = redis.call, redis.pcall, string.byte, KEYS
 
--- The minute that now is in, where nearly all that is written was and will be.
+-- The current minute, where nearly all arrivals are and will be.
 local minute = floor(at / renewal) * renewal
 local next_minute = minute + renewal
 
 local worth_text, worth, full, tolerance, furthest, life = {}, {}, {}, {}, {}, {}
--- What one check makes of an idle counter, where it fits and that is still within the minute.
+-- What one check makes of an idle counter, if it fits and is still within the minute.
 local once = {}
 local longest = 0
 local rates, marks = ARGV[4] + 0, ARGV[3] + 0
@@ -39,23 +40,23 @@ for rate = 1, rates do
   once[rate] = cost <= tolerance[rate] and cost < room and at + cost < next_minute and at + cost
 end
 
--- Keys behind so many are marks.
+-- Keys after these are marks.
 local counters = #keys - marks
 
--- Everything that could be wrong is looked at before the first write. A counter that is asked for several times in one call
--- is kept in `values` as it was left.
+-- Everything that could be wrong is checked before the first write. A counter that is asked for several times in one
+-- call is kept in `values` as it was left.
 local values = call('MGET', unpack(keys))
 local foreign, healed = 0, 0
 
--- One counter of every call is asked for its end, and is given one if it has none.
+-- Every call asks one counter for its expiry, and gives it one if it has none.
 local looked_at = now_us % counters + 1
 if values[looked_at] and call('PTTL', keys[looked_at]) == -1 then
   call('PEXPIRE', keys[looked_at], longest)
   healed = 1
 end
 
--- Adding reads digits once, `tonumber` twice, and other text ends it: then each is looked at by itself, and what has another
--- form is kept in `texts`.
+-- Adding reads digits once, `tonumber` twice, and other text ends it: then each value is examined separately, and those
+-- in another form are kept in `texts`.
 local function read_digits(values, count)
   local absent = 0
   for key = 1, count do
@@ -85,7 +86,7 @@ if not all_read then
   end
 end
 
--- Keys that hold something else than text look absent until somebody asks.
+-- Keys that hold anything but text look absent until they are asked for their type.
 if absent > 0 then
   local names = {}
   for key = 1, counters do
@@ -95,13 +96,13 @@ if absent > 0 then
 end
 
 local requests = ARGV[2] ~= '' and { byte(ARGV[2], 1, -1) }
--- Where each request has a key of its own, nobody else needs its value, and what is replied of it takes its place.
+-- If each request has a separate key, no other needs its value, and the reply for it takes its place.
 local aheads = requests and {} or values
--- What was found of the windows of a request that has several, no two of which share a key: used again for the next one.
+-- What was found for the windows of a request with several, no two of which share a key: reused for the next one.
 local froms, befores, misfits = {}, {}, {}
 
--- A mark tells what becomes of a counter while something of it is held. It lasts twice as long as it has to, so that it is
--- seldom put off.
+-- A mark records what happens to a counter while something of it is held. It lasts twice as long as it has to, so it is
+-- seldom renewed.
 local held = marks > 0 and {} or nil
 local function hold(mark)
   local new_name, life = ARGV[5 * rates + 5], ARGV[5 * rates + 6]
@@ -116,7 +117,7 @@ local function hold(mark)
   return beginning, given
 end
 
--- How many bytes tell of a window, and what may go the short way: nothing of what is held.
+-- How many bytes describe a window, and what may take the shortcut: nothing that is held.
 local width, shortcuts, none = 2, once, {}
 local position, replied = 0, 0
 local last = requests and #requests or counters
@@ -131,12 +132,13 @@ while position < last do
   end
   local value, fresh = values[key], shortcuts[rate]
   if count == 1 and fresh and value and value < at and value >= minute and value % 1 == 0 then
-    -- One counter, idle since some time within this minute: the same as below, for the commonest find in half of the steps.
+    -- One counter, idle since some time within this minute: the same as below, for the commonest case in half the
+    -- steps.
     if try('INCRBY', keys[key], fresh - value) ~= fresh then call('SET', keys[key], fresh, 'PX', life[rate]) end
     values[key] = fresh
     aheads[replied + 1] = 0
   else
-    -- How far ahead of now it is, what it can be added to where it is, and whether it had to be brought back.
+    -- How far ahead of now it is, what it can be incremented from in place, and whether it had to be corrected.
     local from, before, misfit
     local fits = true
     for i = 1, count do
@@ -164,8 +166,9 @@ while position < last do
           from, foreign = 0, foreign + 1
         end
       end
-      -- Further ahead than any limit of the counter allows cannot be by one of them, or not by this clock, unless it is debt. It is
-      -- brought back to just used up, for good: otherwise it would be so until that clock or that limit had caught up.
+      -- Further ahead than any limit of the counter allows cannot be the work of one of them, or not by this clock,
+      -- unless it is debt. It is corrected to just used up, for good: otherwise it would stay wrong until that clock or
+      -- limit had caught up.
       misfit = from > far and not (debt and from <= 2 * far)
       if misfit then from, before = full[rate], nil end
       if from + worth[rate] > tolerance[rate] then fits = false end
@@ -180,7 +183,7 @@ while position < last do
       if fits or misfit then
         local after = fits and from + worth[rate] or from
         local arrival = after < room and at + after or after - room
-        -- Digits that Lua reads and the server does not, such as 1e5, are not ours and are written over.
+        -- Digits that Lua reads and the server does not, such as 1e5, are not ours and are overwritten.
         local added = before
           and (before >= minute and arrival < next_minute and before < next_minute and arrival >= minute
             or floor(before / renewal) == floor(arrival / renewal))

@@ -1,21 +1,21 @@
---- Takes requests of any windows, each of them all or nothing.
+--- Takes requests of any windows, each all or nothing.
 ---
---- KEYS: counters, records, blocks, marks, request ids and receipts, each of them once, all of one slot
+--- KEYS: counters, records, blocks, marks, request ids and receipts, each once, all of one slot
 --- ARGV[1]: deadline in whole milliseconds since 1970 by this server's clock; 0 for none
 --- ARGV[2]: the plan, see windows.lua
 --- ARGV[3]: arguments of requests with an id or a receipt, four each: fingerprint, life of the id in ms, name of the
 ---          receipt, life of the receipt in ms
 --- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, request… }, and per request: answer, now_us,
----          receipt, then per window five numbers: its state in four, and for how many ms it is blocked. Windows are told of as they
----          stood before, records as they stand after. Answers: 0 denied, 1 taken,
----          2 taken before, 3 the id belongs to another request, 4 the calendar's bounds do not hold at this server's time.
+---          receipt, then per window five numbers: its state in four, and for how many ms it is blocked. Windows are
+---          described as they stood before, records as they stand after. Answers: 0 denied, 1 taken, 2 taken before,
+---          3 the id belongs to another request, 4 the calendar's bounds do not hold at this server's time.
 --- include: server-time, refuse-when-late, arrival-units, windows, blocks
 
 local plan, position = ARGV[2], 1
 local reply = { now_us, 0, 0, 0 }
 local sets = {}
 
--- Text keys of this call as they will be; sets go out after everything is decided.
+-- Text keys of this call as they will be; they are written after everything is decided.
 local function set_later(key, text, life_ms)
   local existed = values[key]
   values[key] = text
@@ -26,7 +26,7 @@ local function block_later(key, length_ms)
   set_later(key, block_text(now_us + length_ms * 1000, length_ms), length_ms)
 end
 
--- What is there already keeps its end, if that is later.
+-- An existing key keeps its expiry if that is later.
 local function write_texts()
   for i = 1, #sets do
     local name, text, life_ms, existed = unpack(sets[i])
@@ -38,7 +38,7 @@ local function write_texts()
   end
 end
 
--- An answer that was given before: until when it is, fingerprint, then what is replied. Nil for what is none of ours.
+-- An answer given before: when it expires, fingerprint, then the reply. Nil if it is not ours.
 local function remembered_answer(value)
   local readable, record = pcall(cmsgpack.unpack, value)
   if not readable or type(record) ~= 'table' or (#record - 5) % 5 ~= 0 then return nil end
@@ -48,7 +48,7 @@ local function remembered_answer(value)
   return record
 end
 
--- What a receipt needs to know of a window, and the mark by which it finds out what happened since.
+-- What a receipt needs to know of a window, and the mark that shows what happened since.
 local function note_taken(key, mark_key, kind, counter, cost, a, b, receipt, life_ms)
   local mark = values[mark_key]
   local beginning, given
@@ -65,7 +65,7 @@ local function never_fits(kind, cost, capacity, a)
   return cost > capacity or kind == 3 and a == 0
 end
 
--- The windows of the request at hand, in numbered lists that are used again for the next one.
+-- The windows of the current request, in lists that are reused for the next one.
 local kinds, groups, charging, keys, block_keys, mark_keys = {}, {}, {}, {}, {}, {}
 local costs, capacities, as, bs, cs, block_fors, lives, curable, refusing = {}, {}, {}, {}, {}, {}, {}, {}, {}
 
@@ -77,7 +77,7 @@ local function fits_before(step, count)
   return true
 end
 
--- An allowance ends what was denied in a row. A denial counts for the limits that deny, and not for those beside them.
+-- An allowance resets the denials in a row. A denial counts for the limits that deny, and not for the others.
 local function note_decided(record, step, denied)
   if denied and fits_before(step, as[step]) then return false end
   record.updated = now_us
@@ -135,7 +135,7 @@ while position <= #plan do
       kinds[step], groups[step], charging[step], keys[step], block_keys[step] = kind, group, charges, key, block_key
       mark_keys[step], costs[step], capacities[step], block_fors[step] = mark_key, cost, capacity, block_for_ms
       as[step], bs[step], cs[step], lives[step] = a, b, c, life_ms
-      -- A denial that waiting would cure begins a block, unless one lasts, or the limit begins none.
+      -- A denial that waiting would cure begins a block, unless one lasts or the limit begins none.
       curable[step] = not fits and blocked_ms == 0 and block_for_ms > 0 and not never_fits(kind, cost, capacity, a)
     end
     if not bounded then
@@ -149,9 +149,9 @@ while position <= #plan do
         local kind, group, key, a = kinds[step], groups[step], keys[step], as[step]
         if counters[key].misfit then touch(key, kind, a, lives[step]) end
         if replayed then
-          -- It was taken before, and by other windows: those of today are only looked at.
+          -- It was taken before, by other windows: today's are only examined.
         elseif kind == 6 then
-          -- Under a denial of what is enforced, shadow groups see nothing.
+          -- Under an enforced denial, shadow groups see nothing.
           local record, refused_here = counters[key], denied or refused and refused[group] or false
           if (group == 0 or not denied) and note_decided(record, step, refused_here) then
             touch(key, kind, a, lives[step])
@@ -159,7 +159,7 @@ while position <= #plan do
           local place = start + 3 + 5 * (step - 1)
           reply[place + 1], reply[place + 2] = record.updated, record.denied
         elseif denied or refused and refused[group] then
-          -- Under a denial of what is enforced, shadow groups see nothing.
+          -- Under an enforced denial, shadow groups see nothing.
           if curable[step] and (group == 0 or not denied) then block_later(block_keys[step], block_fors[step]) end
         elseif charging[step] == 1 then
           local counter, cost, c = counters[key], costs[step], cs[step]

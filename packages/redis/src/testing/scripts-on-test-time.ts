@@ -5,8 +5,9 @@ import type { ScriptTuning } from "../ask/lane.ts";
 import { type Script, scripts } from "../scripts.generated.ts";
 
 /**
- * The server expires keys by its own clock, which runs on while test time stands still: on a busy machine a key can expire
- * in the middle of a conversation that took no test time at all. This gives every key an hour more than the script asked for.
+ * The server expires keys by its own clock, which keeps running while test time stands still: on a busy machine a key
+ * can expire in the middle of a conversation that took no test time at all. This gives every key an hour more than the
+ * script asked for.
  */
 const lastingKeys = `
 local server = redis
@@ -25,9 +26,9 @@ local redis = {
 `;
 
 /**
- * The very scripts that are shipped, but for one line: they take the time from their last two arguments instead of the
- * server, so that a test can move it. With `keysLast` their keys outlive any stall of the machine; a test that reads how
- * long a key lives needs them as shipped.
+ * The scripts as shipped, except for one line: they take the time from their last two arguments instead of the server,
+ * so that a test can move it. With `keysLast` their keys outlive any stall of the machine; a test that reads how long a
+ * key lives needs them as shipped.
  */
 export function scriptsOnTestTime(clock: ManualClock, { keysLast = false }: { keysLast?: boolean } = {}): ScriptTuning {
   const entries = Object.entries(scripts).map(([name, { source }]): [string, Script] => {

@@ -1,15 +1,15 @@
 import { flavors, startCluster, type TestCluster, type TestServer } from "@sluice/test-servers";
 import { StoreUnavailable } from "sluice";
-import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
+import { compileTestLimit, resolvedLimit, testWindow } from "sluice/testing";
 import { afterEach, describe, expect, it } from "vitest";
 import { createLaneTags, findHome, laneNumber } from "../place/lanes.ts";
 import { RedisCounters } from "../redis-counters.ts";
 import type { RedisEvent } from "../site.ts";
 
-/** Servers hear of the end of a connection in their own time. */
+/** Servers notice the end of a connection in their own time. */
 const soon = { timeout: 30_000 };
 
-const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1000, 3_600_000)] });
+const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(1000, 3_600_000)] });
 const take = resolvedLimit(limit, "u1");
 const lanes = 8;
 const { slot } = createLaneTags(lanes)[laneNumber(findHome(take), lanes)]!;
@@ -38,11 +38,11 @@ describe.each(flavors)("counters on a %s cluster", (flavor) => {
   }
 
   const served = async (): Promise<boolean | undefined> => (await store.take([take]).catch(() => undefined))?.taken;
-  const nameOf = ({ host, port }: TestServer): string => `${host}:${port}`;
+  const serverName = ({ host, port }: TestServer): string => `${host}:${port}`;
 
   it("find every node by any of them", async () => {
     await open({ replicas: 0, seeds: 1 });
-    expect(store.stats.shards.map(({ name }) => name).sort()).toEqual(cluster.nodes.map(nameOf).sort());
+    expect(store.stats.shards.map(({ name }) => name).sort()).toEqual(cluster.nodes.map(serverName).sort());
     expect(await served()).toBe(true);
     expect(store.stats.moves).toBe(0);
   }, 60_000);
@@ -57,9 +57,9 @@ describe.each(flavors)("counters on a %s cluster", (flavor) => {
     await expect.poll(() => store.ready, soon).toBe(false);
     await expect(store.take([take])).rejects.toBeInstanceOf(StoreUnavailable);
     await expect.poll(served, { timeout: 30_000 }).toBe(true);
-    expect(store.stats.shards.map(({ name }) => name)).toContain(nameOf(replica));
+    expect(store.stats.shards.map(({ name }) => name)).toContain(serverName(replica));
     expect(store.stats.moves).toBeGreaterThan(0);
-    expect(store.stats.shards.map(({ name }) => name)).not.toContain(nameOf(primary));
+    expect(store.stats.shards.map(({ name }) => name)).not.toContain(serverName(primary));
     await expect.poll(() => store.ready, { timeout: 30_000 }).toBe(true);
     // What the replica knew is still counted.
     expect((await store.peek([take])).outcomes[0]!.remaining).toBeLessThanOrEqual(998);
@@ -67,7 +67,7 @@ describe.each(flavors)("counters on a %s cluster", (flavor) => {
     await primary.restart();
     await cluster.waitUntilOk();
     expect(await served()).toBe(true);
-    expect(store.stats.shards.map(({ name }) => name)).not.toContain(nameOf(primary));
+    expect(store.stats.shards.map(({ name }) => name)).not.toContain(serverName(primary));
   }, 60_000);
 
   it("follow their slot while it moves and after, and charge once", async () => {
@@ -76,7 +76,7 @@ describe.each(flavors)("counters on a %s cluster", (flavor) => {
     const from = await cluster.ownerOf(slot);
     const to = cluster.nodes.find((node) => node !== from)!;
     await cluster.beginMigration(slot, to);
-    // The key is still where it was; a new one would be asked for elsewhere.
+    // The key is still where it was; a new one would be asked for on the other node.
     expect((await store.take([take])).outcomes[0]!.remaining).toBe(998);
     await cluster.moveKeys(slot, to);
     expect((await store.take([take])).outcomes[0]!.remaining).toBe(997);

@@ -12,14 +12,14 @@ import { within } from "./within.ts";
 
 /** How often a command follows slots to where they moved. */
 const mostRedirections = 5;
-/** Slots move without any server failing, so there is a look now and then anyway. */
+/** Slots move without any server failing, so the topology is read now and then anyway. */
 const lookTimes: LookTimes = { everyMs: 200, againMs: 400, anywayMs: 30_000 };
 const lookWithinMs = 1000;
 
 /**
- * The primaries of a cluster, one connection each, and which of them holds which slot. A command whose slot moved (MOVED)
- * or is moving (ASK) is sent on to where the server says: it was not carried out where it came from. Nothing else is
- * sent twice.
+ * The primaries of a cluster, one connection each, and which of them holds which slot. A command whose slot moved
+ * (MOVED) or is moving (ASK) is forwarded to where the server says: the first server did not carry it out. Nothing else
+ * is sent twice.
  */
 export function cluster(seeds: readonly Address[], connect: Connect, listener: TopologyListener): Topology {
   return new ClusterTopology(seeds, connect, listener);
@@ -110,8 +110,8 @@ class ClusterTopology implements Topology {
   }
 
   /**
-   * Asks who holds what. The first answer that covers every slot is believed. A node that was cut off, or is being set up,
-   * knows only part of it: then the others are asked as well, and the fullest answer counts.
+   * Asks which server holds which slot. The first answer that covers every slot is believed. A node that was cut off,
+   * or is being set up, knows only part of it: then the others are asked as well, and the most complete answer counts.
    */
   async #look(): Promise<boolean> {
     let fullest: readonly SlotRange[] = [];
@@ -126,7 +126,7 @@ class ClusterTopology implements Topology {
     return this.#owners.every((owner) => owner?.ready);
   }
 
-  /** Those that are connected, beginning with another one each time. */
+  /** Connected nodes, starting with another one each time. */
   #askable(): readonly Node[] {
     for (const seed of this.#seeds) this.#nodeAt(seed);
     const nodes = [...this.#nodes.values()].filter(({ connection }) => connection.ready);
@@ -148,7 +148,7 @@ class ClusterTopology implements Topology {
       }
     }
     if (moved > 0) this.#listener.onMoved(`${moved} slots are held by another server now`);
-    // Who knows only part of the cluster does not know who has left it.
+    // A node that knows only part of the cluster does not know who has left it.
     if (slotsIn(ranges) < slotCount) return;
     const seeds = new Set(this.#seeds.map(renderAddress));
     for (const [name, node] of this.#nodes) {
@@ -194,7 +194,7 @@ class Node implements Shard {
     this.connection.renew();
   }
 
-  /** A node that was just heard of is given a moment to connect. Whoever asks has a deadline of their own. */
+  /** Gives a newly discovered node a moment to connect. Callers have their own deadlines. */
   async soonReady(): Promise<void> {
     for (let waitedMs = 0; waitedMs < 500 && !this.connection.ready; waitedMs += 5) await pause(5);
   }

@@ -1,13 +1,13 @@
 export interface LookTimes {
-  /** After a look, how long until one that was asked for. */
+  /** The least time between a look and a requested one. */
   readonly everyMs: number;
-  /** After a look that found something wrong, how long until the next one, and after one that found all well. */
+  /** The time until the next look after one that found something wrong, and after one that found all well. */
   readonly againMs: number;
   readonly anywayMs: number;
 }
 
 /**
- * When a topology is looked at: one look at a time, soon after something was suspected, and now and then anyway.
+ * When a topology is examined: one look at a time, soon after a suspicion, and now and then anyway.
  *
  *     idle ──soon()──► due ──timer──► looking ──► due again, sooner if not all was well
  */
@@ -30,7 +30,7 @@ export class Looks {
     return this.#closed;
   }
 
-  /** Asks for a look. One that is under way will do. */
+  /** Requests a look. One that is running will do. */
   soon(): void {
     if (this.#closed || this.#looking) return;
     this.#schedule(Math.max(this.#lookedMs + this.#times.everyMs - performance.now(), 0));

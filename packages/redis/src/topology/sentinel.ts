@@ -8,16 +8,16 @@ const lookWithinMs = 1000;
 
 export interface SentinelOptions {
   readonly sentinels: readonly Address[];
-  /** What the Sentinels call the primary. */
+  /** The Sentinels' name for the primary. */
   readonly masterName: string;
-  /** Opens connections to Sentinels, which may want other credentials than servers do. */
+  /** Opens connections to Sentinels, which may need other credentials than servers do. */
   readonly connectSentinel: Connect;
   readonly connect: Connect;
 }
 
 /**
  * The primary that Sentinels name. When it fails they are asked again, until one names a server that can be reached and
- * calls itself primary. Only then is it gone over to: a Sentinel that was cut off may name one that is long gone.
+ * calls itself primary. Only then do we switch to it: a Sentinel that was cut off may name one that is long gone.
  */
 export function sentinel(options: SentinelOptions, listener: TopologyListener): Topology {
   return new SentinelTopology(options, listener);
@@ -42,9 +42,9 @@ class SentinelTopology implements Topology {
   /** The one that was right last comes first. */
   #sentinels: readonly Sentinel[];
   #primary: Primary | undefined;
-  /** A server that was named, while it is found out what it is. */
+  /** A named server while its role is being checked. */
   #candidate: RedisConnection | undefined;
-  #toldOfSentinels = false;
+  #sentinelsReported = false;
   readonly #looks = new Looks(lookTimes, () => this.#look());
 
   constructor(options: SentinelOptions, listener: TopologyListener) {
@@ -60,7 +60,7 @@ class SentinelTopology implements Topology {
           },
           onLost: (error) => {
             one.problem = error;
-            this.#tellOfSentinels();
+            this.#reportSentinels();
           },
         }),
       };
@@ -109,32 +109,32 @@ class SentinelTopology implements Topology {
       const reply = await within(one.connection.send(question), lookWithinMs);
       if (!Array.isArray(reply)) throw new Error("it is not known here");
       one.problem = undefined;
-      this.#toldOfSentinels = false;
+      this.#sentinelsReported = false;
       return { kind: "tcp", host: String(reply[0]), port: Number(reply[1]) };
     } catch (error) {
       one.problem = error instanceof Error ? error : new Error(String(error));
-      this.#tellOfSentinels();
+      this.#reportSentinels();
       return undefined;
     }
   }
 
   /** Once, when there is none left to ask. */
-  #tellOfSentinels(): void {
+  #reportSentinels(): void {
     const problems = this.#sentinels.map(({ problem }) => problem);
-    if (this.#looks.closed || this.#toldOfSentinels || problems.includes(undefined)) return;
-    this.#toldOfSentinels = true;
+    if (this.#looks.closed || this.#sentinelsReported || problems.includes(undefined)) return;
+    this.#sentinelsReported = true;
     const { masterName } = this.#options;
     const last = problems.at(-1);
     const message = `no Sentinel names the primary ${masterName}; the last said: ${last?.message}`;
     this.#listener.onDisconnected(masterName, new Error(message, { cause: last }));
   }
 
-  /** A primary that was demoted may still be named for a moment, and would refuse every write. */
+  /** A demoted primary may still be named for a moment, and would refuse every write. */
   async #isPrimary(): Promise<boolean> {
     return this.#primary?.connection.ready === true && (await callsItselfPrimary(this.#primary.connection));
   }
 
-  /** Connects to a server that was named, and goes over to it if it is what it was called. */
+  /** Connects to a named server, and switches to it if it is a primary. */
   async #tryOut(address: Address): Promise<boolean> {
     const name = renderAddress(address);
     const { connection, connected } = this.#connect(address, name);
@@ -162,7 +162,7 @@ class SentinelTopology implements Topology {
     return true;
   }
 
-  /** `connected` tells whether the first attempt succeeded. What happens later is the primary's story. */
+  /** `connected` resolves with whether the first attempt succeeded. Later events concern the primary. */
   #connect(address: Address, name: string): { connection: RedisConnection; connected: Promise<boolean> } {
     let settle: (ready: boolean) => void = () => undefined;
     const connected = new Promise<boolean>((resolve) => {
@@ -189,7 +189,7 @@ async function callsItselfPrimary(connection: RedisConnection): Promise<boolean>
     const role = await within(connection.send(["ROLE"]), lookWithinMs);
     return Array.isArray(role) && role[0] === "master";
   } catch (error) {
-    // Who may count need not be allowed to ask that. Then the Sentinel's word has to do.
+    // A user that may count need not be allowed to ask that. Then the Sentinel's word has to do.
     return error instanceof Error && error.message.startsWith("NOPERM");
   }
 }

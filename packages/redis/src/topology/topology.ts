@@ -1,10 +1,13 @@
 import type { RedisArgument } from "../connect/redis-connection.ts";
 
-/** One server that holds counters, by the name that breakers, metrics and logs know it by. */
+/** One server that holds counters, by its name in breakers, metrics and logs. */
 export interface Shard {
   readonly name: string;
   readonly ready: boolean;
-  /** Sends a command to this server. In a cluster, one that moved elsewhere is sent on there: it was not carried out here. */
+  /**
+   * Sends a command to this server. In a cluster, a command whose slot moved is forwarded there: this server did not
+   * carry it out.
+   */
   send(slot: number, args: readonly RedisArgument[]): Promise<unknown>;
   /** Drops a connection that is open and does not answer, and makes another. */
   renew(): void;
@@ -17,12 +20,12 @@ export interface Topology {
   /** The server that holds a slot. Undefined while that is not known. */
   findShard(slot: number): Shard | undefined;
   readonly shards: readonly Shard[];
-  /** Something failed that a look at the topology may cure. Looks at most once at a time, and not too often. */
+  /** Something failed that reading the topology again may cure. Reads it once at a time, and not too often. */
   suspect(): void;
   close(): void;
 }
 
-/** Hears what happens to servers. */
+/** Called with what happens to servers. */
 export interface TopologyListener {
   onConnected(shard: string): void;
   onDisconnected(shard: string, error: Error): void;

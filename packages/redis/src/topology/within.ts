@@ -1,4 +1,4 @@
-/** What a promise answers, or a rejection when that takes too long. */
+/** A promise's answer, or a rejection when that takes too long. */
 export async function within<T>(promise: Promise<T>, ms: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const patience = new Promise<never>((_, reject) => {

@@ -14,7 +14,7 @@ import { decidingApi, type OpenApiOptions } from "../data-plane/transports/http/
 import type { Route } from "../data-plane/transports/http/route.ts";
 import { nativeRoutes, withDescription } from "../data-plane/transports/http/routes.ts";
 
-// What a server answers: the native tables, and those of `compat` behind them.
+// What a server answers: the native tables, followed by those of `compat`.
 
 /** How the HTTP port describes itself. */
 export const httpApi: OpenApiOptions = { ...decidingApi, schemas: { ...decidingApi.schemas, ...compatSchemas } };

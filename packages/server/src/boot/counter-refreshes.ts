@@ -6,7 +6,7 @@ export class CounterRefreshes {
   readonly #counters: Pick<RunningCounters, "refresh">;
   readonly #runtime: () => RateLimitsRuntime | undefined;
   #begun = 0;
-  /** The one under way. */
+  /** The refresh in progress. */
   #running: Promise<void> | undefined;
 
   constructor(counters: Pick<RunningCounters, "refresh">, runtime: () => RateLimitsRuntime | undefined) {
@@ -23,8 +23,8 @@ export class CounterRefreshes {
   }
 
   /**
-   * Has the counters compared with the files that `reload` reads, also if those are unchanged: certificates may have changed. A
-   * change that the file watcher found first is applied once: a refresh under way is joined, not repeated.
+   * Compares the counters with the files that `reload` reads, even if those are unchanged: certificates may have
+   * changed. A change that the file watcher found first is applied once: a refresh in progress is joined, not repeated.
    */
   async follow(reload: () => Promise<void>): Promise<void> {
     const [before, underWay] = [this.#begun, this.#running];

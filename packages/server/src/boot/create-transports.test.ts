@@ -1,7 +1,7 @@
 import { status } from "@grpc/grpc-js";
 import { Policy, PolicyAdminDefinition } from "@sluice/protocol";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { type StartedAdmin, startAdmin, tokenOf } from "../control-plane/admin-api/testing/start-admin.ts";
+import { type StartedAdmin, startAdmin, tokenForRole } from "../control-plane/admin-api/testing/start-admin.ts";
 import { parseSettings } from "../settings/parse-settings.ts";
 import { connectForTest } from "../testing/grpc-client.ts";
 import { createTransports, type Transports } from "./create-transports.ts";
@@ -21,10 +21,10 @@ afterEach(async () => {
   await admin.close();
 });
 
-it("count what a token asks of the control plane together, over HTTP and over gRPC", async () => {
+it("count a token's calls to the control plane together, over HTTP and over gRPC", async () => {
   const addresses = await transports.listen();
   const client = connectForTest(new URL(addresses.grpc[0]!).host);
-  const options = { token: tokenOf("editor") };
+  const options = { token: tokenForRole("editor") };
   const configure = async (): Promise<number> =>
     (await client.fail(PolicyAdminDefinition, "configurePolicy", Policy.fromPartial({}), options)).code;
   expect(await Promise.all(Array.from({ length: 300 }, configure))).toContain(status.RESOURCE_EXHAUSTED);

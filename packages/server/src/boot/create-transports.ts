@@ -1,3 +1,4 @@
+import { hostAddress } from "sluice/internal";
 import { createAdminServer } from "../control-plane/admin-api/server.ts";
 import type { ControlPlane } from "../control-plane/control-plane.ts";
 import { limitOwnApi, type OwnLimits } from "../data-plane/access/limit-own-api.ts";
@@ -12,21 +13,20 @@ import { createTls } from "../data-plane/transports/tls.ts";
 import type { Transport } from "../data-plane/transports/transport.ts";
 import { Turns } from "../data-plane/transports/turns.ts";
 import { type Protocol, protocols } from "../protocol.ts";
-import { addressOf } from "../settings/parse-settings.ts";
 import type { Settings } from "../settings/settings.ts";
 import { adminRoutes, grpcMethods, httpRoutes } from "./api-tables.ts";
 
-/** Where each protocol is spoken, as URLs; those that are off are empty. */
+/** Where each protocol is served, as URLs; empty if it is off. */
 export type Addresses = Readonly<Record<Protocol, readonly string[]>>;
 
-/** Every protocol that is to be spoken, each with its transport and its door. */
+/** Every protocol that is served, each with its transport and its door. */
 export interface Transports {
   listen(): Promise<Addresses>;
-  /** Connections that are open. */
+  /** Open connections. */
   readonly connections: Readonly<Record<Protocol, number>>;
   /** Reads certificates again. */
   reload(): Promise<void>;
-  /** Closes the doors, drains the transports; resolves with how many connections were cut off. */
+  /** Closes the doors and drains the transports; resolves with how many connections were cut off. */
   close(withinMs: number): Promise<number>;
 }
 
@@ -39,13 +39,13 @@ interface OpenTransport {
 export interface TransportsOptions {
   /** Undefined without a policy store. */
   readonly control?: ControlPlane | undefined;
-  /** Whether paths of unix sockets are shared with other processes of ours. */
+  /** Whether unix socket paths are shared with other processes of this server. */
   readonly sharesPaths?: boolean | undefined;
 }
 
 const logEveryMs = 60_000;
 
-/** How much of all connections one address may have, if settings do not say: the rest is left to others. */
+/** The share of all connections that one address may have by default: the rest is left to others. */
 const usualShareOfAddress = 0.75;
 
 export async function createTransports(
@@ -62,7 +62,7 @@ export async function createTransports(
   const ownLimits = limitOwnApi();
   const tls = await createTls({ settings, log: service.log });
   for (const protocol of protocols) {
-    const endpoints = endpointsOf(protocol, settings);
+    const endpoints = listEndpoints(protocol, settings);
     if (endpoints.length === 0) continue;
     const transport = await createTransport(protocol, service, settings, { control, ownLimits, shared }).catch(
       (error: unknown) => {
@@ -98,7 +98,7 @@ export async function createTransports(
       const addresses: Record<Protocol, readonly string[]> = { http: [], grpc: [], resp: [], admin: [] };
       try {
         for (const { protocol, door } of open)
-          addresses[protocol] = (await door.listen()).map((address) => urlOf(protocol, address, tls !== undefined));
+          addresses[protocol] = (await door.listen()).map((address) => renderUrl(protocol, address, tls !== undefined));
       } catch (error) {
         await close(0);
         throw error;
@@ -133,7 +133,7 @@ async function createTransport(
       return createHttpServer(
         {
           ...service,
-          decide: countChecks(service.decide, service.metrics.checksOf("http")),
+          decide: countChecks(service.decide, service.metrics.checkCount("http")),
           idempotencyHeader: settings.idempotencyHeader,
           random: settings.retryJitter ? Math.random : undefined,
           envoyHeaders: settings.envoyHeaders,
@@ -151,7 +151,12 @@ async function createTransport(
           idempotencyHeader: settings.idempotencyHeader,
           ownLimits,
         },
-        { methods: grpcMethods(control) },
+        {
+          methods: grpcMethods(control),
+          engine: settings.grpcEngine,
+          maxAgeMs: settings.grpcMaxConnectionAgeMs === 0 ? Infinity : settings.grpcMaxConnectionAgeMs,
+          turns: shared.turns,
+        },
       );
     case "admin":
       if (control === undefined) throw new Error("the admin port needs a control plane");
@@ -159,9 +164,9 @@ async function createTransport(
   }
 }
 
-/** Where settings want a protocol to be spoken. */
-export function endpointsOf(protocol: Protocol, settings: Settings): readonly Endpoint[] {
-  const host = addressOf(settings.host);
+/** Where the settings want a protocol to be served. */
+export function listEndpoints(protocol: Protocol, settings: Settings): readonly Endpoint[] {
+  const host = hostAddress(settings.host);
   const { port, socket } = {
     http: { port: settings.httpPort, socket: settings.httpSocket },
     grpc: { port: settings.grpcPort, socket: settings.grpcSocket },
@@ -182,13 +187,13 @@ const schemes: Readonly<Record<Protocol, readonly [clear: string, secure: string
 };
 
 /** `http://127.0.0.1:8080`, `grpcs://…`, `redis://…`, `unix:/run/sluice.sock`. */
-function urlOf(protocol: Protocol, address: string, secure: boolean): string {
+function renderUrl(protocol: Protocol, address: string, secure: boolean): string {
   return address.startsWith("unix:") ? address : `${schemes[protocol][secure ? 1 : 0]}://${address}`;
 }
 
 /**
- * Counts every connection that is turned away. Tells once a minute of those that operators should hear of; of TLS that comes
- * to nothing, which every stranger on a network can cause, a few times a minute and for debugging alone.
+ * Counts every connection that is turned away. Logs those that concern operators once a minute; failed TLS handshakes,
+ * which any stranger on a network can cause, a few times a minute at level debug.
  */
 function createTurnedAwayLog(
   { metrics, log }: Service,
@@ -213,7 +218,7 @@ function createTurnedAwayLog(
   };
 }
 
-/** How many times it was asked since it last may have been told; 0 where it was told often enough in this minute. */
+/** How many times it was called since it last returned more than 0; 0 after `most` calls in this minute. */
 function perMinute(most: number): () => number {
   let asked = 0;
   let told = 0;

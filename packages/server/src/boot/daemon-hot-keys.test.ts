@@ -61,10 +61,10 @@ async function hotKeys({ url }: Daemon, query = "", token?: string): Promise<Bod
   return (await response.json()) as Body;
 }
 
-const pageOf = async ({ url }: Daemon): Promise<string> => (await fetch(`${url}/metrics`)).text();
+const fetchMetrics = async ({ url }: Daemon): Promise<string> => (await fetch(`${url}/metrics`)).text();
 
 /** Labels and values of the series of a metric. */
-function seriesOf(page: string, name: string): [subject: string, value: number][] {
+function parseSeries(page: string, name: string): [subject: string, value: number][] {
   const lines = page.matchAll(new RegExp(`^${name}\\{policy="api",scope="user",subject="(.*)"\\} (\\S+)$`, "gm"));
   return [...lines].map(([, subject, value]) => [subject!, Number(value)]);
 }
@@ -73,7 +73,7 @@ const rates = "sluice_hot_key_decisions_per_second";
 const denials = "sluice_hot_key_denials_per_second";
 
 describe("a server without a policy store", () => {
-  it("tells of itself, with hashes for who has no token", async () => {
+  it("are shown by hash to callers without a token", async () => {
     const server = await start();
     await ask(server, "whale", 1_000);
     await ask(server, "minnow", 450);
@@ -82,14 +82,14 @@ describe("a server without a policy store", () => {
     for (const { subject } of items) expect(subject).toMatch(/^#[0-9a-f]{12}$/);
     expect(items[0]!.per_second).toBeGreaterThan(items[1]!.per_second);
     expect(items[0]!.denied_per_second).toBeGreaterThan(0);
-    // The same ones the next time, and no hash that anybody could make.
+    // The same ones the next time, and no hash that a caller could compute.
     expect((await hotKeys(server)).items.map(({ subject }) => subject)).toEqual(items.map(({ subject }) => subject));
     const plain = createHash("sha256").update("whale").digest("hex").slice(0, 12);
     expect(items[0]!.subject).not.toBe(`#${plain}`);
     expect((await hotKeys(server, "?by=denials")).items.map(({ subject }) => subject)).toEqual([items[0]!.subject]);
   });
 
-  it("tells subjects to who has a token that may look", async () => {
+  it("are shown to callers whose token may read", async () => {
     const tokens = join(folder, "tokens.yaml");
     const entry = (name: string, role: string): object => ({
       ...{ name, role, sha256: createHash("sha256").update(`${name}-token`).digest("hex") },
@@ -108,7 +108,7 @@ describe("a server without a policy store", () => {
     }
   });
 
-  it("refuses what it does not understand, and names it", async () => {
+  it("refuses unknown parameters, and names them", async () => {
     const server = await start();
     const response = await fetch(`${server.url}/v1/hot-keys?by=name&count=0&node=x`);
     expect(response.status).toBe(400);
@@ -116,7 +116,7 @@ describe("a server without a policy store", () => {
     expect(problems.map(({ field }) => field)).toEqual(["by", "count", "node"]);
   });
 
-  it.each(["on", "off"])("tells of counters that are on servers, with leases %s", async (leases) => {
+  it.each(["on", "off"])("include counters on servers, with leases %s", async (leases) => {
     const server = await start({ SLUICE_REDIS_URL: valkey.url, SLUICE_LEASES: leases });
     await expect.poll(async () => (await fetch(`${server.url}/readyz?strict`)).status, patience).toBe(200);
     await ask(server, `whale ${leases}`, 1_000);
@@ -128,31 +128,31 @@ describe("a server without a policy store", () => {
 });
 
 describe("metrics of hot keys", () => {
-  it("are not there unless they are asked for", async () => {
+  it("are absent unless they are asked for", async () => {
     const server = await start();
     await ask(server, "whale", 1_000);
-    expect(await pageOf(server)).not.toContain("sluice_hot_key");
+    expect(await fetchMetrics(server)).not.toContain("sluice_hot_key");
   });
 
-  it("are so many, whatever the number of subjects", async () => {
+  it("are bounded, whatever the number of subjects", async () => {
     const server = await start({ SLUICE_HOT_KEY_METRICS: "2" });
     const shark = 'a "shark"\\';
     // In turns, so that all of them are as old.
     const crowd = ["whale", "whale", "whale", "whale", shark, shark, shark, "salmon", "salmon"];
     for (let i = 0; i < 1_000; i++)
       for (const user of [...crowd, `minnow-${i % 40}`]) await server.limiter.check({ dimensions: { user } });
-    const page = await pageOf(server);
-    expect(seriesOf(page, rates).map(([subject]) => subject)).toEqual(["whale", 'a \\"shark\\"\\\\']);
-    expect(seriesOf(page, denials).map(([subject]) => subject)).toEqual(["whale", 'a \\"shark\\"\\\\']);
-    for (const [, value] of seriesOf(page, rates)) expect(value).toBeGreaterThan(0);
+    const page = await fetchMetrics(server);
+    expect(parseSeries(page, rates).map(([subject]) => subject)).toEqual(["whale", 'a \\"shark\\"\\\\']);
+    expect(parseSeries(page, denials).map(([subject]) => subject)).toEqual(["whale", 'a \\"shark\\"\\\\']);
+    for (const [, value] of parseSeries(page, rates)) expect(value).toBeGreaterThan(0);
   });
 
-  it("have hashes in place of subjects where those are not to be logged", async () => {
+  it("have hashes in place of subjects that must not be logged", async () => {
     const server = await start({ SLUICE_HOT_KEY_METRICS: "50", SLUICE_LOG_HASH_SUBJECTS: "true" });
     await ask(server, "whale", 1_000);
-    const page = await pageOf(server);
+    const page = await fetchMetrics(server);
     expect(page).not.toContain("whale");
-    expect(seriesOf(page, rates).map(([subject]) => subject)).toEqual([expect.stringMatching(/^#[0-9a-f]{12}$/)]);
+    expect(parseSeries(page, rates).map(([subject]) => subject)).toEqual([expect.stringMatching(/^#[0-9a-f]{12}$/)]);
   });
 
   it("are at most 50", () => {

@@ -10,7 +10,7 @@ import { connectForTest } from "../testing/grpc-client.ts";
 import { createRecordingLog } from "../testing/recording-log.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
 
-/** A month fills up so slowly that what comes back within a test is less than a unit. */
+/** A month fills up so slowly that less than a unit comes back within a test. */
 const policies = `
 policies:
   - { id: large, match: { endpoint: /large }, limits: [{ by: [user], windows: [{ limit: 1000000, per: 30d }] }], counters: leased, on_failure: closed }
@@ -21,12 +21,12 @@ policies:
 default: none
 `;
 const limits = { large: 1_000_000, tight: 10_000, small: 500, exact: 2_000 };
-const allowanceOf = (limit: number): number => limit / 100;
+const findAllowance = (limit: number): number => limit / 100;
 
 let folder: string;
 let redis: TestServer;
 let closing: (() => Promise<unknown>)[];
-/** To ask with, where servers want one. */
+/** For requests to servers that require one. */
 let token: string | undefined;
 let logged: { level: string; fields: Record<string, unknown>; message: string }[];
 
@@ -48,7 +48,7 @@ const log = createRecordingLog((line) => logged.push(line));
 const holding = { SLUICE_LEASE_TIME: "1m" };
 const soon = { timeout: 30_000, interval: 20 };
 
-interface Told {
+interface Outcome {
   readonly allowed: number;
   readonly denied: number;
   readonly degraded: number;
@@ -57,11 +57,11 @@ interface Told {
 interface Started extends Daemon {
   get(path: string): Promise<Record<string, unknown>>;
   /** So many checks in one request. */
-  ask(endpoint: string, checks: number): Promise<Told>;
+  ask(endpoint: string, checks: number): Promise<Outcome>;
   /** The sum of a metric's series, or of those with these labels. */
-  figure(name: string, labels?: string): Promise<number>;
-  /** The same of one page, for figures that have to agree. */
-  figures(): Promise<(name: string, labels?: string) => number>;
+  metric(name: string, labels?: string): Promise<number>;
+  /** The same from one page, for metrics that have to agree. */
+  metrics(): Promise<(name: string, labels?: string) => number>;
   leases(): Promise<{ held: number; tokens: number; stale: number; stale_for_ms?: number }>;
 }
 
@@ -78,7 +78,7 @@ async function start(env: Readonly<Record<string, string>> = {}): Promise<Starte
   closing.push(() => daemon.close());
   const get: Started["get"] = async (path) =>
     (await (await fetch(daemon.url + path, { headers: authorization() })).json()) as never;
-  const figures: Started["figures"] = async () => {
+  const metrics: Started["metrics"] = async () => {
     const page = await (await fetch(`${daemon.url}/metrics`, { headers: authorization() })).text();
     const lines = page.split("\n");
     return (name, labels = "") =>
@@ -90,13 +90,13 @@ async function start(env: Readonly<Record<string, string>> = {}): Promise<Starte
   return {
     ...daemon,
     get,
-    async ask(endpoint, checks): Promise<Told> {
+    async ask(endpoint, checks): Promise<Outcome> {
       const check = { dimensions: { user: "whale", endpoint } };
       const { answers } = await post(daemon, "/v1/check", { checks: Array.from({ length: checks }, () => check) });
-      return tell((answers as { decision: Decided }[]).map(({ decision }) => decision));
+      return countOutcome((answers as { decision: Decided }[]).map(({ decision }) => decision));
     },
-    figures,
-    figure: async (name, labels) => (await figures())(name, labels),
+    metrics,
+    metric: async (name, labels) => (await metrics())(name, labels),
     leases: async () => ((await get("/v1/status")).counters as { leases: never }).leases,
   };
 }
@@ -106,7 +106,7 @@ interface Decided {
   readonly degraded?: string;
 }
 
-function tell(decisions: readonly Decided[]): Told {
+function countOutcome(decisions: readonly Decided[]): Outcome {
   const degraded = decisions.filter((one) => one.degraded !== undefined && one.degraded !== "").length;
   const allowed = decisions.filter((one) => one.allowed).length;
   return { allowed, denied: decisions.length - allowed, degraded };
@@ -123,8 +123,8 @@ async function post({ url }: Daemon, path: string, body: object): Promise<Record
   return text === "" ? {} : (JSON.parse(text) as Record<string, unknown>);
 }
 
-/** Asks for so many, in batches, until all are asked; resolves with how many were allowed. */
-async function hammer(ask: (checks: number) => Promise<Told>, checks: number, batch: number): Promise<number> {
+/** Asks this many checks in batches; resolves with how many were allowed. */
+async function hammer(ask: (checks: number) => Promise<Outcome>, checks: number, batch: number): Promise<number> {
   let allowed = 0;
   for (let asked = 0; asked < checks; asked += batch) {
     const told = await ask(Math.min(batch, checks - asked));
@@ -135,18 +135,18 @@ async function hammer(ask: (checks: number) => Promise<Told>, checks: number, ba
 }
 
 /** Over gRPC. */
-function askerOf({ addresses }: Daemon): (endpoint: string, checks: number) => Promise<Told> {
+function createAsker({ addresses }: Daemon): (endpoint: string, checks: number) => Promise<Outcome> {
   const client = connectForTest(addresses.grpc[0]!.replace("grpc://", ""));
   closing.push(async () => client.close());
   return async (endpoint, checks) => {
     const dimensions = { user: "whale", endpoint };
     const batch = CheckBatchRequest.fromPartial({ checks: Array.from({ length: checks }, () => ({ dimensions })) });
     const { results } = await client.call(RateLimiterDefinition, "checkBatch", batch);
-    return tell(results.map(({ decision }) => decision!));
+    return countOutcome(results.map(({ decision }) => decision!));
   };
 }
 
-/** Asks until there is a lease with at least so much in hand. */
+/** Asks until there is a lease with at least this much in hand. */
 async function warmUp({ ask, leases }: Started, endpoint: string, tokens: number): Promise<void> {
   await expect
     .poll(async () => {
@@ -159,9 +159,9 @@ async function warmUp({ ask, leases }: Started, endpoint: string, tokens: number
 const messages = (): readonly string[] => logged.map(({ message }) => message);
 
 describe("two servers with leases", () => {
-  it("admit what the limit does, and no more than the allowance beyond it", async () => {
+  it("admit what the limit allows, and no more than the allowance beyond it", async () => {
     const [one, two] = await Promise.all([start(), start()]);
-    const overGrpc = askerOf(two);
+    const overGrpc = createAsker(two);
     const counts = await Promise.all([
       hammer((checks) => one.ask("/tight", checks), 3_000, 20),
       hammer((checks) => one.ask("/tight", checks), 3_000, 20),
@@ -169,33 +169,33 @@ describe("two servers with leases", () => {
       hammer((checks) => overGrpc("/tight", checks), 3_000, 20),
     ]);
     const allowed = counts.reduce((sum, count) => sum + count, 0);
-    expect(allowed).toBeLessThanOrEqual(limits.tight + allowanceOf(limits.tight) + 1);
-    expect(allowed).toBeGreaterThanOrEqual(limits.tight - allowanceOf(limits.tight));
+    expect(allowed).toBeLessThanOrEqual(limits.tight + findAllowance(limits.tight) + 1);
+    expect(allowed).toBeGreaterThanOrEqual(limits.tight - findAllowance(limits.tight));
     for (const server of [one, two]) {
-      expect(await server.figure("sluice_lease_decisions_total", 'by="lease"')).toBeGreaterThan(0);
-      expect(await server.figure("sluice_lease_decisions_total")).toBe(6_000);
+      expect(await server.metric("sluice_lease_decisions_total", 'by="lease"')).toBeGreaterThan(0);
+      expect(await server.metric("sluice_lease_decisions_total")).toBe(6_000);
     }
   }, 120_000);
 
   it("ask the counters an order of magnitude less often, and leave an empty ledger when they stop", async () => {
     const [one, two] = await Promise.all([start(holding), start(holding)]);
-    const overGrpc = askerOf(two);
+    const overGrpc = createAsker(two);
     const [here, there] = await Promise.all([
       hammer((checks) => one.ask("/busy", checks), 5_000, 20),
       hammer((checks) => overGrpc("/busy", checks), 5_000, 20),
     ]);
     expect([here, there]).toEqual([5_000, 5_000]);
     for (const server of [one, two]) {
-      const figure = await server.figures();
-      expect(figure("sluice_redis_questions_total")).toBeLessThan(500);
-      const local = figure("sluice_lease_decisions_total", 'by="lease"');
+      const metric = await server.metrics();
+      expect(metric("sluice_redis_questions_total")).toBeLessThan(500);
+      const local = metric("sluice_lease_decisions_total", 'by="lease"');
       expect(local).toBeGreaterThan(4_500);
-      const tokens = (outcome: string): number => figure("sluice_lease_tokens_total", `outcome="${outcome}"`);
+      const tokens = (outcome: string): number => metric("sluice_lease_tokens_total", `outcome="${outcome}"`);
       expect(tokens("spent")).toBe(local);
       expect(tokens("granted") - tokens("spent") - tokens("returned") - tokens("lost")).toBe(
-        figure("sluice_lease_tokens_in_hand"),
+        metric("sluice_lease_tokens_in_hand"),
       );
-      expect(figure("sluice_lease_fetches_total", 'outcome="granted"')).toBeGreaterThan(0);
+      expect(metric("sluice_lease_fetches_total", 'outcome="granted"')).toBeGreaterThan(0);
     }
     expect((await one.leases()).held).toBe(1);
 
@@ -214,18 +214,18 @@ describe("two servers with leases", () => {
     "are exact to the unit for the policy %s",
     async (policy) => {
       const [one, two] = await Promise.all([start(), start()]);
-      const overGrpc = askerOf(two);
+      const overGrpc = createAsker(two);
       const counts = await Promise.all([
         hammer((checks) => one.ask(`/${policy}`, checks), limits[policy], 50),
         hammer((checks) => overGrpc(`/${policy}`, checks), limits[policy], 50),
       ]);
       expect(counts[0]! + counts[1]!).toBe(limits[policy]);
-      for (const server of [one, two]) expect(await server.figure("sluice_lease_tokens_total")).toBe(0);
+      for (const server of [one, two]) expect(await server.metric("sluice_lease_tokens_total")).toBe(0);
     },
     60_000,
   );
 
-  it("forget denials on the server that is told to reset, and within a second on the other", async () => {
+  it("forget denials on the server that is asked to reset, and within a second on the other", async () => {
     token = "of-the-operator";
     const sha256 = createHash("sha256").update(token).digest("hex");
     const tokens = join(folder, "tokens.yaml");
@@ -236,7 +236,7 @@ describe("two servers with leases", () => {
       await expect
         .poll(async () => {
           expect((await server.ask("/small", 10)).allowed).toBe(0);
-          return server.figure("sluice_lease_decisions_total", 'by="denial"');
+          return server.metric("sluice_lease_decisions_total", 'by="denial"');
         }, soon)
         .toBeGreaterThan(0);
     await post(one, "/v1/reset", { dimensions: { user: "whale", endpoint: "/small" } });
@@ -246,10 +246,10 @@ describe("two servers with leases", () => {
 });
 
 describe("a server with leases", () => {
-  it("obeys the kill switch, which spends nothing and asks nobody", async () => {
+  it("obeys the kill switch, which spends nothing and asks no counters", async () => {
     const server = await start();
     await warmUp(server, "/large", 100);
-    const decided = (): Promise<number> => server.figure("sluice_lease_decisions_total");
+    const decided = (): Promise<number> => server.metric("sluice_lease_decisions_total");
     const before = await decided();
     const untilMs = Date.now() + 3_600_000;
     server.limiter.force({ mode: "closed", untilMs });
@@ -262,12 +262,12 @@ describe("a server with leases", () => {
     expect(await decided()).toBe(before + 10);
   });
 
-  it("goes on without its counters until tokens are used up, says so, and leases again when they are back", async () => {
+  it("continues without its counters until tokens are used up, says so, and leases again when they are back", async () => {
     const server = await start({ SLUICE_LEASE_TIME: "500ms" });
     await warmUp(server, "/large", 500);
     await redis.kill();
     await expect.poll(async () => (await server.get("/readyz")).status, soon).toBe("degraded");
-    // Nobody else has anything to be decided by.
+    // No other subject has a lease to decide by.
     expect(await server.ask("/tight", 1)).toEqual({ allowed: 0, denied: 1, degraded: 1 });
     await expect
       .poll(async () => {
@@ -281,10 +281,10 @@ describe("a server with leases", () => {
       detail: expect.stringContaining("except for what leases have left"),
       counters: { leases: { held: 1, stale: 1, stale_for_ms: expect.any(Number) } },
     });
-    expect(await server.figure("sluice_leases_stale")).toBe(1);
+    expect(await server.metric("sluice_leases_stale")).toBe(1);
 
     const { tokens } = await server.leases();
-    const told: Told[] = [];
+    const told: Outcome[] = [];
     while (told.length < 11) told.push(await server.ask("/large", 1_000));
     expect(told.reduce((sum, { allowed }) => sum + allowed, 0)).toBe(tokens);
     expect(told.reduce((sum, { degraded }) => sum + degraded, 0)).toBe(11_000 - tokens);
@@ -296,7 +296,7 @@ describe("a server with leases", () => {
     expect(await server.ask("/large", 10)).toEqual({ allowed: 10, denied: 0, degraded: 0 });
   }, 120_000);
 
-  it("tells when the counters answer again before leases are used up", async () => {
+  it("reports it if the counters answer again before leases are used up", async () => {
     const server = await start({ SLUICE_LEASE_TIME: "500ms" });
     await warmUp(server, "/large", 500);
     // So seldom that tokens last.
@@ -324,10 +324,10 @@ describe("a server with leases", () => {
     await redis.kill();
     await expect.poll(async () => (await server.ask("/large", 1)).degraded, soon).toBe(1);
     expect(await server.ask("/large", 100)).toEqual({ allowed: 0, denied: 100, degraded: 100 });
-    await expect.poll(() => server.figure("sluice_lease_tokens_total", 'outcome="lost"'), soon).toBeGreaterThan(0);
+    await expect.poll(() => server.metric("sluice_lease_tokens_total", 'outcome="lost"'), soon).toBeGreaterThan(0);
   }, 60_000);
 
-  it("stops where its leases cannot be given back, and says so", async () => {
+  it("stops even if its leases cannot be given back, and says so", async () => {
     const server = await start(holding);
     await warmUp(server, "/large", 100);
     await redis.kill();
@@ -336,10 +336,10 @@ describe("a server with leases", () => {
     expect(messages()).toContain("some leases could not be returned");
   });
 
-  it("decides everything by the counters where leases are off, and has no figures of them", async () => {
+  it("decides everything by the counters if leases are off, and has no metrics for them", async () => {
     const server = await start({ SLUICE_LEASES: "off" });
     expect(await hammer((checks) => server.ask("/large", checks), 200, 20)).toBe(200);
-    expect(await server.figure("sluice_redis_questions_total")).toBeGreaterThanOrEqual(200);
+    expect(await server.metric("sluice_redis_questions_total")).toBeGreaterThanOrEqual(200);
     expect(await server.leases()).toBeUndefined();
     expect(await (await fetch(`${server.url}/metrics`)).text()).not.toContain("sluice_lease_decisions");
     expect((await server.get("/readyz")).counters).not.toHaveProperty("leases");

@@ -161,7 +161,7 @@ describe.each(names)("%s on a network", (name) => {
     expect(await ask({ shows: gateway })).toBe("allowed");
   });
 
-  it("is told apart by its token", async () => {
+  it("is identified by its token", async () => {
     const tokens = join(folder, "tokens.yaml");
     const entry = (role: string): object => {
       return { name: role, role, sha256: createHash("sha256").update(`of-${role}`).digest("hex") };
@@ -180,7 +180,7 @@ describe.each(names)("%s on a network", (name) => {
 });
 
 describe("a server on a network", () => {
-  it("takes up new certificates when it is told to reload", async () => {
+  it("applies new certificates when it is asked to reload", async () => {
     const [tlsCert, tlsKey] = [join(folder, "tls.crt"), join(folder, "tls.key")];
     const put = async ({ cert, key }: IssuedCertificate): Promise<void> => {
       for (const [from, to] of [
@@ -213,7 +213,7 @@ describe("a server on a network", () => {
     expect(await shown()).toContain("Sluice test renewed");
   });
 
-  it("tells health and readiness to everybody", async () => {
+  it("reports health and readiness to every client", async () => {
     const tokens = join(folder, "tokens.yaml");
     await writeFile(tokens, "tokens: []");
     const { url } = await start({ tokens });
@@ -264,7 +264,7 @@ describe("a server on a network", () => {
     }
   });
 
-  it("listens on unix sockets beside ports, or alone", async () => {
+  it("listens on unix sockets as well as ports, or alone", async () => {
     const paths = { httpSocket: join(folder, "h"), grpcSocket: join(folder, "g"), respSocket: join(folder, "r") };
     const off = { httpPort: "off", grpcPort: "off", respPort: "off" };
     const { addresses, close } = await start({ ...off, ...paths });
@@ -297,7 +297,7 @@ describe("a server on a network", () => {
     }
   });
 
-  it("lets go of everything where it cannot listen", async () => {
+  it("releases everything if it cannot listen", async () => {
     const taken = createServer().listen(0, "127.0.0.1");
     await once(taken, "listening");
     const { port } = taken.address() as { port: number };
@@ -315,7 +315,7 @@ describe("a server on a network", () => {
     }
   });
 
-  it("lets go of everything where it cannot watch its policies", async () => {
+  it("releases everything if it cannot watch its policies", async () => {
     const tokens = join(folder, "tokens.yaml");
     await writeFile(tokens, "tokens: []");
     const config = join(folder, "policies.yaml");

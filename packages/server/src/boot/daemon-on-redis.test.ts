@@ -2,6 +2,7 @@ import { EventEmitter } from "node:events";
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { runProgram } from "@sluice/cli";
 import {
   createCertificates,
   flavors,
@@ -12,7 +13,6 @@ import {
 } from "@sluice/test-servers";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { WatchOptions } from "../data-plane/policy-files/watch-policy-files.ts";
-import { runProgram } from "../program.ts";
 import { parseSettings } from "../settings/parse-settings.ts";
 import { createRecordingLog } from "../testing/recording-log.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
@@ -63,7 +63,7 @@ interface Started extends Daemon {
   becomes(status: number): Promise<void>;
 }
 
-/** A daemon on the policies above, or on what is in the file already. It waits long for counters, unless told otherwise. */
+/** A daemon on the policies above, or on those in the file already. It waits long for counters by default. */
 async function start(
   env: Record<string, string>,
   text: string = policies,
@@ -104,10 +104,10 @@ async function server(flavor: "valkey" | "redis" = "valkey", args: readonly stri
   return started;
 }
 
-const keysOf = async (at: TestServer): Promise<string[]> => (await at.command("KEYS", "*")) as string[];
+const listKeys = async (at: TestServer): Promise<string[]> => (await at.command("KEYS", "*")) as string[];
 
 describe.each(flavors)("a server on %s", (flavor) => {
-  it("enforces limits there, explains them, and tells of it in metrics", async () => {
+  it("enforces limits there, explains them, and reports it in metrics", async () => {
     const redis = await server(flavor);
     const { check, get, becomes, url, countersAt } = await start({
       SLUICE_REDIS_URL: redis.url,
@@ -118,7 +118,7 @@ describe.each(flavors)("a server on %s", (flavor) => {
     const statuses = [];
     for (let i = 0; i < 6; i++) statuses.push((await check("/open")).status);
     expect(statuses).toEqual([200, 200, 200, 200, 200, 429]);
-    expect(await keysOf(redis)).toEqual([expect.stringMatching(/^test:.*:u$/)]);
+    expect(await listKeys(redis)).toEqual([expect.stringMatching(/^test:.*:u$/)]);
     const explained = await post(`${url}/v1/explain`, { user: "u", endpoint: "/open" });
     expect(await explained.json()).toMatchObject({ decision: { allowed: false, remaining: 0 } });
     expect((await get("/readyz")).body).toMatchObject({ status: "ready", counters: { shards: 1, away: [] } });
@@ -191,7 +191,7 @@ describe("without its store, a server", () => {
     expect(logged.filter(({ message }) => message === "connected to a counter server")).toHaveLength(1);
   });
 
-  it("answers as policies say when the store goes away, and enforces when it is back, also if nobody asks meanwhile", async () => {
+  it("answers as policies say when the store is unavailable, and enforces when it is back, even without requests meanwhile", async () => {
     const redis = await server();
     const { check, becomes, url } = await start({ SLUICE_REDIS_URL: redis.url });
     await becomes(200);
@@ -238,7 +238,7 @@ describe("without its store, a server", () => {
     expect((await status("--strict")).code).toBe(0);
   });
 
-  it("is ready again after its breaker opened, although nobody asks it anything", async () => {
+  it("is ready again after its breaker opened, even without requests", async () => {
     const redis = await server();
     const { url, becomes, get } = await start(
       { SLUICE_DEADLINE: "30ms" },
@@ -275,10 +275,10 @@ describe("servers of every kind", () => {
     const { check, becomes } = await start({ SLUICE_REDIS_URL: `redis+sentinel://${hosts}/${sentinel.masterName}` });
     await becomes(200);
     expect((await check("/closed")).status).toBe(200);
-    expect(await keysOf(sentinel.servers[0]!)).toHaveLength(1);
+    expect(await listKeys(sentinel.servers[0]!)).toHaveLength(1);
   });
 
-  it("are a cluster where REDIS_CLUSTER_URL names several nodes, or one that is a node", async () => {
+  it("are a cluster if REDIS_CLUSTER_URL names several nodes, or one that is a node", async () => {
     const cluster = await startCluster({ flavor: "valkey" });
     closing.push(() => cluster.close());
     for (const nodes of [cluster.nodes, cluster.nodes.slice(0, 1)]) {
@@ -297,7 +297,7 @@ describe("servers of every kind", () => {
     }
   });
 
-  it("are one server on its own where REDIS_CLUSTER_URL names that, also if it can be asked later only", async () => {
+  it("are a standalone server if REDIS_CLUSTER_URL names one, even if it can be asked only later", async () => {
     const redis = await server();
     await redis.kill();
     const daemon = await start({ REDIS_CLUSTER_URL: redis.url });
@@ -305,10 +305,10 @@ describe("servers of every kind", () => {
     await redis.restart();
     await daemon.becomes(200);
     expect((await daemon.check("/closed")).status).toBe(200);
-    expect(await keysOf(redis)).toEqual([expect.stringMatching(/^s:/)]);
+    expect(await listKeys(redis)).toEqual([expect.stringMatching(/^s:/)]);
   });
 
-  it("may have cells beside them", async () => {
+  it("may have cells as well", async () => {
     const [main, own] = await Promise.all([server(), server("redis")]);
     const cells = join(folder, "cells.txt");
     await writeFile(cells, `cells:\n  - { name: acme, redis: "${own.url}", values: { tenant: acme } }\n`);
@@ -316,8 +316,8 @@ describe("servers of every kind", () => {
     await becomes(200);
     await check("/tenants", { tenant: "acme" });
     await check("/tenants", { tenant: "other" });
-    expect(await keysOf(own)).toEqual([expect.stringMatching(/:acme$/)]);
-    expect(await keysOf(main)).toEqual([expect.stringMatching(/:other$/)]);
+    expect(await listKeys(own)).toEqual([expect.stringMatching(/:acme$/)]);
+    expect(await listKeys(main)).toEqual([expect.stringMatching(/:other$/)]);
     expect((await get("/metrics")).text).toContain(`{shard="${own.host}:${own.port}",cell="acme"} 1`);
     await own.kill();
     await becomes(503);
@@ -377,7 +377,7 @@ describe("passwords", () => {
     return JSON.stringify(logged) + answers.map(({ text }) => text).join("\n");
   }
 
-  it("open the door, and are told nobody", async () => {
+  it("open the door, and are revealed to no one", async () => {
     const address = `${redis.host}:${redis.port}`;
     for (const env of [
       { REDIS_CLUSTER_URL: address, REDIS_CLUSTER_USERNAME: "sluice", REDIS_CLUSTER_PASSWORD: password },
@@ -390,7 +390,7 @@ describe("passwords", () => {
     }
   });
 
-  it("that are wrong are told of, and are not told", async () => {
+  it("that are wrong are reported, but not revealed", async () => {
     const wrong = "wrong-secret";
     const daemon = await start({ SLUICE_REDIS_URL: `redis://sluice:${wrong}@${redis.host}:${redis.port}` });
     await expect
@@ -407,7 +407,7 @@ describe("passwords", () => {
     expect(await told(daemon)).not.toContain("secret");
   });
 
-  it("of users who may not run scripts lead to refusals that are told of once", async () => {
+  it("of users that may not run scripts lead to refusals that are logged once", async () => {
     const daemon = await start({
       SLUICE_REDIS_URL: `redis://reader@${redis.host}:${redis.port}`,
       REDIS_CLUSTER_PASSWORD: password,
@@ -425,7 +425,7 @@ describe("passwords", () => {
 });
 
 describe("the runtime block of policy files", () => {
-  it("says where counters are, and they move with it; servers that cannot be reached change nothing", async () => {
+  it("says where counters are, and they move with it; unreachable servers change nothing", async () => {
     const [first, second, third] = await Promise.all([server(), server("redis"), server()]);
     await third.kill();
     const at = ({ host, port }: TestServer): string =>
@@ -435,7 +435,7 @@ describe("the runtime block of policy files", () => {
     await daemon.becomes(200);
     const ask = (): Promise<Response> => post(`${daemon.url}/v1/check`, { scope: "user", resource: "api", user: "u" });
     expect((await ask()).status).toBe(200);
-    expect(await keysOf(first)).toHaveLength(1);
+    expect(await listKeys(first)).toHaveLength(1);
 
     await save(at(second));
     await daemon.reload();
@@ -443,7 +443,7 @@ describe("the runtime block of policy files", () => {
       logged.some(({ level, message }) => level === "info" && message.startsWith("counters moved to other servers")),
     ).toBe(true);
     expect(await (await ask()).json()).toMatchObject({ remaining: 4 });
-    expect(await keysOf(second)).toHaveLength(1);
+    expect(await listKeys(second)).toHaveLength(1);
 
     await save(at(third));
     await daemon.reload();
@@ -459,7 +459,7 @@ describe("the runtime block of policy files", () => {
     await third.restart();
     await daemon.reload();
     expect(await (await ask()).json()).toMatchObject({ remaining: 4 });
-    expect(await keysOf(third)).toHaveLength(1);
+    expect(await listKeys(third)).toHaveLength(1);
   });
 
   it("is applied once when a reload is requested while the watcher applies it", async () => {
@@ -480,7 +480,7 @@ describe("the runtime block of policy files", () => {
     ]);
   });
 
-  it("yields to settings, and says what of it has no effect", async () => {
+  it("yields to settings, and reports which of its fields have no effect", async () => {
     const redis = await server();
     const { becomes } = await start(
       { SLUICE_REDIS_URL: redis.url },
@@ -502,7 +502,7 @@ describe("the runtime block of policy files", () => {
     await becomes(200);
   });
 
-  it("takes effect at the next start where counters would leave this process's memory", async () => {
+  it("takes effect at the next start if counters would leave this process's memory", async () => {
     const daemon = await start({});
     const redis = await server();
     await save(withRuntime(`{ port: ${redis.port} }`));

@@ -71,7 +71,7 @@ describe("a reset of a subject", () => {
     expect([await isAllowed(one, 1000), await isAllowed(one)]).toEqual([true, false]);
     await expect.poll(() => isAllowed(other), soon).toBe(true);
     expect([await isAllowed(other, 999), await isAllowed(other)]).toEqual([true, false]);
-    // Nothing is forgotten again when either looks at the store the next time.
+    // Nothing is forgotten again when either polls the store the next time.
     await Promise.all([one.reload(), other.reload()]);
     expect([await isAllowed(one), await isAllowed(other)]).toEqual([false, false]);
   });
@@ -91,7 +91,7 @@ describe("a reset of a subject", () => {
     await reset(one);
     await expect.poll(() => isAllowed(other), soon).toBe(true);
     expect(await isAllowed(one)).toBe(true);
-    // By the node that was asked, and not again by the one that hears of it: that would admit as much a second time.
+    // By the node that was asked, and not again by the one that learns of it: that would admit as much a second time.
     await Promise.all([one.reload(), other.reload()]);
     expect(Number(await unlinked()) - before).toBe(1);
     let taken = 2;

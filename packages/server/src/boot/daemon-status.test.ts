@@ -62,7 +62,7 @@ async function check(daemon: Daemon, headers: Readonly<Record<string, string>> =
 const soon = { timeout: 30_000, interval: 20 };
 
 describe("the status of a server", () => {
-  it("tells of policies, counters, queue, connections and versions", async () => {
+  it("shows policies, counters, queue, connections and versions", async () => {
     const daemon = await start();
     for (let i = 0; i < 4; i++) await check(daemon);
     const { status, body } = await get(daemon, "/v1/status");
@@ -91,7 +91,7 @@ describe("the status of a server", () => {
     expect(body.uptime_ms).toBeGreaterThanOrEqual((body.policies as { age_ms: number }).age_ms);
   });
 
-  it("tells of each counter server, and of one that is slow, which is still asked", async () => {
+  it("shows each counter server, and a slow one, which is still asked", async () => {
     const server = closeLater(await startServer({ flavor: "valkey" }));
     const proxy = closeLater(await createFaultyProxy(server));
     const daemon = await start({ SLUICE_REDIS_URL: proxy.url, SLUICE_DEADLINE: "10s" });
@@ -105,7 +105,7 @@ describe("the status of a server", () => {
     const [first] = (await shards()) as { round_trip_ms: number; clock_ahead_ms: number }[];
     expect(first!.round_trip_ms).toBeLessThan(2_000);
     expect(Math.abs(first!.clock_ahead_ms)).toBeLessThan(60_000);
-    // A server that answers nobody is asked for its time every five seconds, and then found out after two.
+    // A server that answers nothing is asked for its time every five seconds, and counts as slow after two.
     proxy.blackhole();
     await expect.poll(async () => (await get(daemon, "/readyz")).body.status, { timeout: 30_000 }).toBe("degraded");
     const { status, body } = await get(daemon, "/readyz");
@@ -120,7 +120,7 @@ describe("the status of a server", () => {
 });
 
 describe("logs of a server", () => {
-  it("tell of decisions at level debug, hashed where they should be, and of none otherwise", async () => {
+  it("contain decisions at level debug, hashed if configured, and none otherwise", async () => {
     const quiet = await start();
     await check(quiet);
     expect(lines).not.toContain("within_limits");
@@ -163,7 +163,7 @@ describe("traces of a server", () => {
     socket.destroy();
   }
 
-  it("tell of requests by every protocol, below their callers' spans, the last ones when it stops", async () => {
+  it("cover requests over every protocol, below their callers' spans, the last ones when it stops", async () => {
     const bodies: string[] = [];
     const collector = createServer((request, response) => {
       request.setEncoding("utf8").on("data", (text: string) => bodies.push(text));
@@ -195,7 +195,7 @@ describe("traces of a server", () => {
     expect(told).not.toContain("a-subject");
   });
 
-  it("go nowhere where the collector is not there, which changes nothing else and is told once", async () => {
+  it("are dropped without a collector, which affects nothing else and is logged once", async () => {
     const daemon = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" });
     for (let i = 0; i < 3; i++) expect(await check(daemon, { traceparent: parent })).toBe(200);
     expect(await check(daemon, { traceparent: parent })).toBe(429);

@@ -65,7 +65,7 @@ const metric = async (name: string): Promise<number> => {
 };
 const soon = { timeout: 30_000, interval: 20 };
 
-/** Runs once with good policies, which are then kept. */
+/** Runs once with good policies, which are then stored. */
 async function runOnce(limit: number): Promise<void> {
   await save(allowing(limit));
   await start();
@@ -73,7 +73,7 @@ async function runOnce(limit: number): Promise<void> {
 }
 
 describe("a start", () => {
-  it("keeps good policies, and the next ones that are taken up", async () => {
+  it("stores good policies, and the next ones that are applied", async () => {
     await save(allowing(5));
     await start();
     await expect.poll(() => readFile(snapshot, "utf8").catch(() => ""), soon).toContain("5/h");
@@ -92,7 +92,7 @@ describe("a start", () => {
     ["are broken", () => save(broken)],
     ["are gone", () => rm(file)],
   ])(
-    "takes the last good policies where the files %s, says so everywhere, and takes up the files once they are good",
+    "uses the last good policies if the files %s, says so everywhere, and applies the files once they are good",
     async (_why, spoil) => {
       await runOnce(5);
       await spoil();
@@ -118,7 +118,7 @@ describe("a start", () => {
     },
   );
 
-  it("goes on without a new generation where the very files of the snapshot come back", async () => {
+  it("continues without a new generation if the very files of the snapshot come back", async () => {
     await runOnce(5);
     await rm(file);
     await start();
@@ -126,21 +126,21 @@ describe("a start", () => {
     await expect.poll(async () => (await policies()) as object, soon).toMatchObject({ source: "files", generation: 1 });
   });
 
-  it("fails as ever where there is no snapshot, with every problem of the files", async () => {
+  it("fails as usual if there is no snapshot, with every problem of the files", async () => {
     await save(broken);
     await expect(start()).rejects.toMatchObject({ code: "invalid_policies" });
     await rm(file);
     await expect(start()).rejects.toThrow("does not exist");
   });
 
-  it("fails where the snapshot is damaged, which it tells beside", async () => {
+  it("fails if the snapshot is damaged, and reports that too", async () => {
     await runOnce(5);
     await writeFile(snapshot, (await readFile(snapshot, "utf8")).slice(0, 60));
     await save(broken);
     await expect(start()).rejects.toMatchObject({ code: "invalid_policies" });
     expect(logged.filter(({ level }) => level === "error")).toMatchObject([
       {
-        fields: { snapshot, reason: "is cut off, or no snapshot at all" },
+        fields: { snapshot, reason: "is truncated, or not a snapshot at all" },
         message: "the policy snapshot cannot be used",
       },
     ]);

@@ -69,7 +69,7 @@ async function expectLimit(limit: number): Promise<void> {
 }
 
 describe("a running server", () => {
-  it("takes up a changed file", async () => {
+  it("applies a changed file", async () => {
     await save(allowing(5));
     await start(file);
     expect(await limitNow()).toBe(5);
@@ -78,7 +78,7 @@ describe("a running server", () => {
     expect(await get("/readyz")).toMatchObject({ config: "current", generation: 2 });
   });
 
-  it("takes up what Kubernetes mounts anew", async () => {
+  it("applies what Kubernetes mounts anew", async () => {
     const mount = async (version: string, limit: number): Promise<void> => {
       await mkdir(join(folder, `..${version}`));
       await writeFile(join(folder, `..${version}`, "policies.yaml"), allowing(limit));
@@ -143,7 +143,7 @@ describe("a running server", () => {
     await expectLimit(7);
   });
 
-  it("does not reload what has not changed, and says a failure once", async () => {
+  it("does not reload an unchanged file, and reports a failure once", async () => {
     await save(allowing(5));
     const { reload } = await start(file);
     await save(allowing(5));
@@ -176,7 +176,7 @@ describe("a running server", () => {
     expect(error?.fields.errors).toBeGreaterThan(20);
   });
 
-  it("does not wait for a pipe under the name of a policy file, and says that it is none", async () => {
+  it("does not wait for a pipe under the name of a policy file, and says that it is not a file", async () => {
     await save(allowing(5));
     const { reload } = await start(folder);
     execFileSync("mkfifo", [join(folder, "pipe.yaml")]);
@@ -208,14 +208,14 @@ describe("a running server", () => {
     expect(metrics).not.toContain('policy="old"');
   });
 
-  it("does not start on bad policies, and tells every problem", async () => {
+  it("does not start on bad policies, and reports every problem", async () => {
     await save("policies:\n  - id: p\n  - limits: 7\n");
     const failure: unknown = await start(file).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(SluiceError);
     expect((failure as SluiceError).problems.length).toBeGreaterThanOrEqual(2);
   });
 
-  it("runs on the default policy where no file is named", async () => {
+  it("runs on the default policy if no file is named", async () => {
     await start(undefined);
     expect(await limitNow()).toBe(1000);
     expect(await get("/readyz")).toMatchObject({ status: "ready", config: "current", policies: 0 });
@@ -289,7 +289,7 @@ describe("closing", () => {
     await halfClosed;
   });
 
-  it("goes on accepting while it drains, and is not ready", async () => {
+  it("keeps accepting while it drains, and is not ready", async () => {
     let drained = (): void => {};
     const waited: number[] = [];
     const pause = (ms: number): Promise<void> => {

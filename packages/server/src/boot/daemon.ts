@@ -13,6 +13,7 @@ import { createOwnHotKeys, type OwnHotKeys } from "../observe/hot-keys/own-hot-k
 import { createCapacityLog } from "../observe/telemetry/capacity-log.ts";
 import type { Logger } from "../observe/telemetry/logger.ts";
 import type { Tracing } from "../observe/telemetry/tracing.ts";
+import { UsageSums } from "../observe/usage/usage-sums.ts";
 import type { WorkerLink } from "../observe/worker-link.ts";
 import type { Settings } from "../settings/settings.ts";
 import { CounterRefreshes } from "./counter-refreshes.ts";
@@ -28,22 +29,22 @@ import { refuseLocalCounters } from "./workers/check-workers.ts";
 
 /** A running server. */
 export interface Daemon {
-  /** Where HTTP is spoken first: `http://127.0.0.1:8080`. Empty where it is not. */
+  /** The first HTTP address: `http://127.0.0.1:8080`. Empty if there is none. */
   readonly url: string;
-  /** Everywhere it listens, by protocol. */
+  /** Every address that it listens on, by protocol. */
   readonly addresses: Addresses;
   readonly limiter: Limiter;
   /** Where counters are: `memory`, or the servers' address without user and password. */
   readonly countersAt: string;
-  /** Where the policy store is, without user and password; undefined where there is none. */
+  /** Where the policy store is, without user and password; undefined if there is none. */
   readonly storeAt: string | undefined;
-  /** The first admin token of the policy store, where this start made it. */
+  /** The first admin token of the policy store, if this start created it. */
   readonly firstToken: FirstToken | undefined;
   /** Reads policies, tokens and certificates again, as after SIGHUP. */
   reload(): Promise<void>;
   /**
-   * Is no longer ready, stops accepting after `drainMs`, finishes what is in flight, and closes everything. Asked
-   * again, it is the same closing.
+   * Stops being ready, stops accepting after `drainMs`, finishes what is in flight, and closes everything. A second
+   * call joins the first.
    */
   close(): Promise<void>;
 }
@@ -58,15 +59,15 @@ export interface DaemonOptions {
   readonly closeWithinMs?: number;
   /** Waits this many milliseconds. Absent: by the machine's clock. */
   readonly pause?: (ms: number) => Promise<unknown>;
-  /** Of one of several processes behind the same ports. */
+  /** Set if it is one of several processes behind the same ports. */
   readonly worker?: WorkerLink | undefined;
-  /** Time by which people and jobs steer rollouts. Absent: the machine's clock. */
+  /** The clock that people and jobs run rollouts by. Absent: the machine's clock. */
   readonly rolloutTime?: RolloutTime | undefined;
 }
 
 /**
  * Loads policies, opens counters, builds the limiter and listens. Throws `invalid_policies` with every problem, a
- * `SettingError`, or why it cannot listen. Counter servers that cannot be reached do not keep it from starting.
+ * `SettingError`, or the reason it cannot listen. Unreachable counter servers do not keep it from starting.
  */
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const parts = new OpenParts();
@@ -74,7 +75,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     const core = await openCore(options, parts);
     return await openToCallers(options, parts, core);
   } catch (error) {
-    // Why the start failed is worth more than what went wrong while cleaning up.
+    // Why the start failed matters more than what went wrong while cleaning up.
     await parts.close("at once").catch(() => undefined);
     throw error;
   }
@@ -86,13 +87,14 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
  *     is not ready ──► pauses (--drain) ──► closes its doors ──► gives leases back ──► leaves the store's nodes
  *       ──► sends its last spans ──► closes counters ──► closes the store ──► finishes the snapshot
  *
- * Not ready comes first, so that load balancers see /readyz fail before connections do. Doors close before leases are given back,
- * because every decision in flight may spend from one. Leases go back before the node leaves: the quota is wanted by other servers,
- * and a store that does not answer may keep us for seconds. The node leaves before counters close, because it resets counters and
- * forces the limiter; and the store closes after them, because the last decisions are tallied in it.
+ * Not ready comes first, so that load balancers see /readyz fail before connections do. Doors close before leases are
+ * given back, because every decision in flight may spend from one. Leases go back before the node leaves: other servers
+ * want the quota, and a store that does not answer may hold us up for seconds. The node leaves before counters close,
+ * because it resets counters and forces the limiter; and the store closes after them, because it tallies the last
+ * decisions.
  */
 
-/** All that decides, and what it decides by. */
+/** Everything that decides, and what it decides by. */
 interface Core {
   readonly startedAtMs: number;
   readonly running: RunningParts;
@@ -103,6 +105,8 @@ interface Core {
   readonly limiter: Limiter;
   readonly policies: PoliciesInForce;
   readonly hotKeys: OwnHotKeys;
+  /** Undefined without a policy store, or if no history is kept. */
+  readonly usage: UsageSums | undefined;
   readonly node: StoreNode | undefined;
 }
 
@@ -137,10 +141,12 @@ async function openCore({ settings, log, worker, rolloutTime }: DaemonOptions, p
     ...{ hotKeys: counters.hotKeys, worker },
     node: store?.node ?? { id: `${hostname()}-${process.pid}`, name: settings.nodeName ?? hostname() },
   });
+  const { usageBy } = settings;
+  const usage = store === undefined || usageBy.length === 0 ? undefined : new UsageSums({ dimensions: usageBy });
   const node =
     store &&
     (await joinStore({
-      ...{ opened: store, settings, runtime, limiter, policies, keeper, log, rolloutTime },
+      ...{ opened: store, settings, runtime, limiter, policies, keeper, log, rolloutTime, usage },
       ...{ hotKeys: counters.hotKeys, ownHotKeys: hotKeys, startedMs: startedAtMs, worker: worker?.number },
     }));
   parts.add(() => node?.close());
@@ -148,7 +154,7 @@ async function openCore({ settings, log, worker, rolloutTime }: DaemonOptions, p
     if (closing === "gently") await counters.drain();
     counters.stop();
   });
-  return { startedAtMs, running, files, store, counters, tracing, limiter, policies, hotKeys, node };
+  return { startedAtMs, running, files, store, counters, tracing, limiter, policies, hotKeys, usage, node };
 }
 
 /** Lets callers in, and follows policies wherever they are. */

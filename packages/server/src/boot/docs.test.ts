@@ -1,9 +1,9 @@
 import { EventEmitter } from "node:events";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { runProgram } from "@sluice/cli";
 import { startServer } from "@sluice/test-servers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runProgram } from "../program.ts";
 import { parseSettings } from "../settings/parse-settings.ts";
 import type { SettingEntry } from "../settings/setting-entry.ts";
 import { settingSections, settingsTable } from "../settings/settings.ts";
@@ -75,7 +75,7 @@ describe("docs/http.md", () => {
 describe("docs/redis.md", () => {
   const entries = Object.entries(settingsTable) as [string, SettingEntry<unknown>][];
 
-  it("names every setting of counters elsewhere", () => {
+  it("names every setting of remote counters", () => {
     for (const [name, { env, flag = env, fallbackText, fallback }] of entries) {
       if (!name.startsWith("redis") && name !== "deadlineMs") continue;
       const [row] = redis.split("\n").filter((line) => line.startsWith("| ") && line.includes(`\`${env}\``));

@@ -33,7 +33,7 @@ describe("the check that a newcomer is shown", () => {
     expect(decision).toMatchObject({ allowed: true, policy: policy.id, reason: "within_limits" });
   });
 
-  it("is decided by the default policy where there is no other", () => {
+  it("is decided by the default policy if there is no other", () => {
     const policySet = parsePolicies({ policies: [] });
     expect(createLimiter({ policies: policySet }).checkSync(exampleCheck(policySet)).policy).toBe("default");
   });

@@ -8,7 +8,7 @@ export function exampleCheck(policySet: PolicySet): CheckRequest {
   const dimensions: Record<string, string> = {};
   if (match.endpoint !== undefined) dimensions.endpoint = exampleEndpoint(match.endpoint);
   if (match.methods.length > 0) dimensions.method = match.methods[0]!;
-  for (const name of dimensionsOf(policy)) {
+  for (const name of listDimensions(policy)) {
     const wanted = match.dimensions[name]?.[0];
     dimensions[name] ??= wanted === undefined || wanted === "*" ? (examples[name] ?? "example") : wanted;
   }
@@ -16,7 +16,7 @@ export function exampleCheck(policySet: PolicySet): CheckRequest {
   return { ...domain, dimensions };
 }
 
-/** Whether a policy limits what matches it, so that it is worth trying. */
+/** Whether a policy limits the requests that it matches, so that it is worth trying. */
 function isExemplary({ limits, mode, match }: Policy): boolean {
   return limits.length > 0 && mode === "enforce" && match.named !== true;
 }
@@ -32,8 +32,8 @@ const examples: Readonly<Record<string, string>> = {
   method: "GET",
 };
 
-/** Every dimension that the policy asks for or counts by, but for parameters of its endpoint. */
-function dimensionsOf({ match, limits }: Policy): ReadonlySet<string> {
+/** Every dimension that the policy matches or counts by, except for parameters of its endpoint. */
+function listDimensions({ match, limits }: Policy): ReadonlySet<string> {
   const names = new Set(Object.keys(match.dimensions));
   for (const limit of limits) for (const name of limit.by) names.add(name);
   for (const [, parameter] of (match.endpoint ?? "").matchAll(/\{([^{}]+)\}/g)) names.delete(parameter!);

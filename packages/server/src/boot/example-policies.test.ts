@@ -25,7 +25,7 @@ async function remaining(scope: string, scope_value: string): Promise<unknown> {
 }
 
 describe("the policies that come with Sluice", () => {
-  it.each(["ip", "org", "api_key", "user"])("count every %s for itself where no policy matches", async (scope) => {
+  it.each(["ip", "org", "api_key", "user"])("count every %s separately if no policy matches", async (scope) => {
     const [one, other] = scope === "ip" ? ["203.0.113.1", "203.0.113.2"] : ["one", "other"];
     expect(await remaining(scope, one!)).toBe(999);
     // A unit comes back every 100 ms, so two requests have to follow each other within that.

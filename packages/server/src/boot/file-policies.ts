@@ -1,7 +1,8 @@
 import { type PolicySet, parsePolicies } from "sluice";
-import type { ParsedPolicyFiles, RateLimitsRuntime } from "sluice/policy-text";
+import type { RateLimitsRuntime } from "sluice/policy-text";
 import type { PoliciesInForce } from "../control-plane/node/policies-in-force.ts";
 import { PolicyKeeper, type StartingPolicies } from "../control-plane/node/policy-keeper.ts";
+import type { ParsedPolicies } from "../data-plane/policy-files/parse-served-policies.ts";
 import type { LoadedPolicies, PolicyFiles } from "../data-plane/policy-files/policy-files.ts";
 import {
   createPolicyReloader,
@@ -19,30 +20,30 @@ export interface FilePoliciesOptions {
   readonly settings: Pick<Settings, "config" | "policySnapshot">;
   readonly log: Logger;
   readonly startedAtMs: number;
-  /** Which of several processes behind the same ports this is. */
+  /** The number of this process if there are several behind the same ports. */
   readonly worker: number | undefined;
 }
 
 export interface WatchFilesOptions {
   readonly policies: Pick<PoliciesInForce, "useFiles">;
   readonly metrics: Pick<Metrics, "countReload">;
-  /** The generation in force, to be kept with the files. */
+  /** The generation in force, to be stored with the files. */
   readonly generation: () => number;
-  /** Called when files were applied, once `runtime` is theirs. */
+  /** Called when files were applied, after `runtime` is theirs. */
   readonly onApplied: () => void;
   readonly watch: WatchOptions | undefined;
 }
 
 /**
- * The policies of files: those to start with, and from `watch` on those on disk, as long as they are good.
+ * The policies of files: those to start with and, after `watch`, those on disk, as long as they are valid.
  *
  *     loaded ──watch──► current ◄──► stale (what is on disk is refused; the last good policies decide)
  *     (files, else the snapshot, else none)
  */
 export class FilePolicies {
-  /** What the server starts with. */
+  /** The policies that the server starts with. */
   readonly loaded: LoadedPolicies;
-  /** Whether what was on disk at the start was refused, so that the snapshot decides. */
+  /** Whether the files on disk were refused at the start, so that the snapshot decides. */
   readonly startedStale: boolean;
   readonly keeper: PolicyKeeper;
   readonly #options: FilePoliciesOptions;
@@ -51,7 +52,7 @@ export class FilePolicies {
   #origin: PolicyOrigin;
   #reloader: PolicyReloader | undefined;
 
-  /** Throws `invalid_policies` where neither files nor snapshot can be used. */
+  /** Throws `invalid_policies` if neither files nor snapshot can be used. */
   static async load(options: FilePoliciesOptions): Promise<FilePolicies> {
     const { settings, log } = options;
     const keeper = new PolicyKeeper({ file: settings.policySnapshot, log });
@@ -88,7 +89,7 @@ export class FilePolicies {
     return refused === undefined ? { state: "current", problems: [] } : { state: "stale", problems: refused.problems };
   }
 
-  /** Follows the files from now on, if there are any. */
+  /** Starts to follow the files, if there are any. */
   async watch(options: WatchFilesOptions): Promise<void> {
     const { settings, log } = this.#options;
     const { loaded, files, refused } = this.#start;
@@ -118,19 +119,19 @@ export class FilePolicies {
     this.#reloader?.close();
   }
 
-  #apply({ runtime }: ParsedPolicyFiles, { digest }: PolicyFiles): void {
+  #apply({ runtime }: ParsedPolicies, { digest }: PolicyFiles): void {
     const isSame = digest === this.#origin.digest;
     this.#origin = { source: "files", digest, takenUpMs: isSame ? this.#origin.takenUpMs : Date.now() };
     this.#runtime = runtime;
   }
 
-  /** Of several processes one is enough to keep what all of them use. */
+  /** Of several processes, one is enough to store what all of them use. */
   #keep(path: string, files: PolicyFiles, generation: number): void {
     if ((this.#options.worker ?? 1) === 1) void this.keeper.keep(path, files, generation);
   }
 }
 
-/** Nothing but the default policy. */
+/** Only the default policy. */
 function withoutFiles(): StartingPolicies {
   const loaded = { policySet: parsePolicies({ policies: [] }), warnings: [], dialects: [], digest: "" };
   return { loaded, files: undefined, refused: undefined };

@@ -1,4 +1,5 @@
-import { createLimiter, type Limiter, maxPreviewCacheMs } from "sluice";
+import { createLimiter, type Limiter } from "sluice";
+import { maxPreviewCacheMs } from "sluice/internal";
 import type { OpenedStore } from "../control-plane/node/open-store.ts";
 import { createPoliciesInForce, type PoliciesInForce } from "../control-plane/node/policies-in-force.ts";
 import type { RunningCounters } from "../data-plane/counters/running-counters.ts";
@@ -16,7 +17,7 @@ export interface OpenLimiterOptions {
   readonly running: Pick<RunningParts, "metrics">;
 }
 
-/** The limiter, with the policies to start with, and what merges those of files and store for it from then on. */
+/** The limiter with its first policies, and the merger of those of files and store that come later. */
 export function openLimiter(options: OpenLimiterOptions): {
   readonly limiter: Limiter;
   readonly policies: PoliciesInForce;
@@ -29,7 +30,7 @@ export function openLimiter(options: OpenLimiterOptions): {
     onPreviewHit: () => running.metrics?.countPreviewHit(),
     onMissing: ({ id }, dimension) => running.metrics?.countMissing(id, dimension),
     onTrial: store?.tallies.onTrial,
-    ...previewCacheOf(loaded, counters.store.local),
+    ...findPreviewCache(loaded, counters.store.local),
   });
   const policies = createPoliciesInForce({
     limiter,
@@ -41,8 +42,11 @@ export function openLimiter(options: OpenLimiterOptions): {
   return { limiter, policies };
 }
 
-/** A file in the rate_limits format may turn the read cache off or shorten it. Longer times, usual in that format, are cut to ours. */
-function previewCacheOf({ runtime = {} }: LoadedPolicies, local: boolean): { readonly previewCacheMs?: number } {
+/**
+ * A file in the rate_limits format may turn the read cache off or shorten it. Longer times, usual in that format, are
+ * cut to our maximum.
+ */
+function findPreviewCache({ runtime = {} }: LoadedPolicies, local: boolean): { readonly previewCacheMs?: number } {
   if (runtime.enableReadCache === false) return { previewCacheMs: 0 };
   if (local || runtime.readCacheTtlMs === undefined) return {};
   return { previewCacheMs: Math.min(runtime.readCacheTtlMs, maxPreviewCacheMs) };

@@ -3,7 +3,7 @@ import type { StoreNode } from "../control-plane/node/join-store.ts";
 import type { RunningCounters } from "../data-plane/counters/running-counters.ts";
 import { reportHotKeys } from "../observe/hot-keys/hot-key-report.ts";
 import { createHideSubject } from "../observe/telemetry/hide-subjects.ts";
-import type { HotKeyFigures } from "../observe/telemetry/hot-key-families.ts";
+import type { HotKeyMetricsOptions } from "../observe/telemetry/hot-key-metrics.ts";
 import { createMetrics, type Metrics } from "../observe/telemetry/metrics.ts";
 import type { Tracing } from "../observe/telemetry/tracing.ts";
 import type { WorkerLink } from "../observe/worker-link.ts";
@@ -11,7 +11,7 @@ import type { Settings } from "../settings/settings.ts";
 import { version } from "../version.ts";
 import type { FilePolicies } from "./file-policies.ts";
 import { noConnections, type RunningParts } from "./running-parts.ts";
-import { metricsOfAll } from "./workers/metrics-of-all.ts";
+import { joinWorkerMetrics } from "./workers/join-worker-metrics.ts";
 
 export interface OpenMetricsOptions {
   readonly settings: Settings;
@@ -25,7 +25,7 @@ export interface OpenMetricsOptions {
   readonly running: Pick<RunningParts, "service" | "transports">;
 }
 
-/** Metrics of every part, which are read when they are scraped; of several processes whichever is asked shows all. */
+/** Metrics of every part, read at each scrape; any of several processes shows those of all. */
 export function openMetrics(options: OpenMetricsOptions): Metrics {
   const { settings, worker, files, counters, limiter, node, tracing, running } = options;
   const own = createMetrics({
@@ -33,7 +33,7 @@ export function openMetrics(options: OpenMetricsOptions): Metrics {
     process: options.ofProcess,
     worker: worker?.number,
     sources: {
-      ...counters.figures,
+      ...counters.stats,
       generation: () => limiter.snapshot.generation,
       store: node?.figures,
       hotKeys: hotKeyFigures(settings, counters.hotKeys),
@@ -46,17 +46,20 @@ export function openMetrics(options: OpenMetricsOptions): Metrics {
           : () => ({ inUse: files.origin.source === "snapshot", writtenMs: files.keeper.writtenMs }),
     },
   });
-  const metrics = worker === undefined ? own : metricsOfAll(own, worker);
+  const metrics = worker === undefined ? own : joinWorkerMetrics(own, worker);
   metrics.usePolicies(files.loaded.policySet);
   if (files.startedStale) metrics.startStale();
   return metrics;
 }
 
-/** The hottest counters as metrics, where settings want that. What is not to be logged is not shown there either. */
+/**
+ * The hottest counters as metrics, if settings ask for them. Subjects that must not be logged are not shown there
+ * either.
+ */
 function hotKeyFigures(
   { hotKeyMetrics: count, logHashSubjects }: Settings,
   hotKeys: HotKeys,
-): HotKeyFigures | undefined {
+): HotKeyMetricsOptions | undefined {
   if (count === 0) return undefined;
   const show = logHashSubjects ? createHideSubject() : (subject: string) => subject;
   return { count, show, read: () => reportHotKeys(hotKeys, count) };

@@ -24,7 +24,7 @@ describe("parts of a server", () => {
     expect(times).toBe(1);
   });
 
-  it("are all closed, also after one that fails to", async () => {
+  it("are all closed, even after one that fails to", async () => {
     const parts = new OpenParts();
     const closed: string[] = [];
     parts.add(() => closed.push("a"));

@@ -1,8 +1,8 @@
-/** `gently` finishes what is in flight. `at once` is for a start that failed: no caller relies on the server yet. */
+/** `gently` finishes what is in flight. `at once` is for a failed start: no caller relies on the server yet. */
 export type Closing = "gently" | "at once";
 
 /**
- * The parts of a server that are open. Each is added as soon as it is, and closed before all that it was built upon:
+ * The open parts of a server. Each is added as soon as it is open, and closed before everything it was built upon:
  *
  *     opened   a ──► b ──► c
  *     closed   a ◄── b ◄── c      after a failed start and at the normal end alike
@@ -11,12 +11,12 @@ export class OpenParts {
   readonly #closers: ((closing: Closing) => unknown)[] = [];
   #closed: Promise<void> | undefined;
 
-  /** `close` is called once, after every part that is added later has been closed. */
+  /** `close` is called once, after every part added later has been closed. */
   add(close: (closing: Closing) => unknown): void {
     this.#closers.push(close);
   }
 
-  /** Asked again, it is the same closing. Rejects with the first error, once every part has had its turn. */
+  /** A second call joins the first. Rejects with the first error, once every part has had its turn. */
   close(closing: Closing): Promise<void> {
     this.#closed ??= this.#closeAll(closing);
     return this.#closed;

@@ -11,6 +11,7 @@ import { createDecisionLog } from "../observe/telemetry/decision-log.ts";
 import type { Logger } from "../observe/telemetry/logger.ts";
 import type { Metrics } from "../observe/telemetry/metrics.ts";
 import type { Tracing } from "../observe/telemetry/tracing.ts";
+import type { UsageSums } from "../observe/usage/usage-sums.ts";
 import type { Settings } from "../settings/settings.ts";
 import { version } from "../version.ts";
 import type { FilePolicies } from "./file-policies.ts";
@@ -25,6 +26,7 @@ export interface OpenServiceOptions {
   readonly counters: RunningCounters;
   readonly limiter: Limiter;
   readonly hotKeys: OwnHotKeys;
+  readonly usage: UsageSums | undefined;
   readonly node: StoreNode | undefined;
   readonly access: Access;
   readonly metrics: Metrics;
@@ -32,15 +34,16 @@ export interface OpenServiceOptions {
   readonly running: RunningParts;
 }
 
-/** What every transport stands on. */
+/** The service that every transport is built on. */
 export function openService(options: OpenServiceOptions): Service {
-  const { settings, log, files, counters, limiter, hotKeys, node, access, metrics, tracing, running } = options;
+  const { settings, log, files, counters, limiter, hotKeys, usage, node, access, metrics, tracing, running } = options;
   return createService({
     limiter,
     decide: createDecide({
       limiter,
       metrics,
       observe: createDecisionLog({ log, level: settings.logLevel, sample: settings.logSample }),
+      usage,
       maxPending: settings.maxPending,
       maxChecksPerSecond: settings.maxChecksPerSecond,
     }),

@@ -8,11 +8,11 @@ export interface OpenTracingOptions {
   readonly log: Logger;
   /** Whether counters are in this process's memory. */
   readonly local: boolean;
-  /** Which of several processes behind the same ports this is. */
+  /** The number of this process if there are several behind the same ports. */
   readonly worker: number | undefined;
 }
 
-/** Undefined if traces go nowhere: then the code for them is not even loaded. */
+/** Undefined if traces go nowhere: then their code is not even loaded. */
 export async function openTracing({ settings, ...rest }: OpenTracingOptions): Promise<Tracing | undefined> {
   const { otlpEndpoint: endpoint, otlpHeaders: headers, otlpServiceName: serviceName } = settings;
   if (endpoint === undefined) return undefined;

@@ -84,7 +84,7 @@ describe("promtool", () => {
     expect(await promtool(["check", "metrics"], bad)).toMatchObject({ code: 3 });
   });
 
-  it("reads the alerts and the configuration beside them, and each alert does what it says", async () => {
+  it("reads the alerts and the configuration next to them, and each alert does what it says", async () => {
     expect(await promtool(["check", "rules", "alerts.yaml"])).toMatchObject({ code: 0 });
     expect(await promtool(["check", "config", "prometheus.yaml"])).toMatchObject({ code: 0 });
     expect(await promtool(["test", "rules", "alerts.test.yaml"])).toMatchObject({ code: 0 });

@@ -3,11 +3,11 @@ import type { Metrics } from "../observe/telemetry/metrics.ts";
 import type { Addresses, Transports } from "./create-transports.ts";
 
 /**
- * What parts read of parts that are opened after them, whenever they are asked: metrics count connections, and doors count what they
- * turn away in metrics. Undefined until it is open.
+ * What parts read from parts that are opened after them: metrics count connections, and doors count rejected ones in
+ * metrics. Undefined until it is open.
  */
 export interface RunningParts {
-  /** False from the moment the server is told to stop. */
+  /** False as soon as the server is asked to stop. */
   accepting: boolean;
   metrics: Metrics | undefined;
   service: Service | undefined;

@@ -1,14 +1,14 @@
 import { PolicyStoreUnavailable, RuleTaken, TokenNameTaken, UnstorableValue } from "@sluice/sql";
 import { type Problem, renderProblem, SluiceError } from "sluice";
 
-/** What the store says, in words of the control plane. Nothing of where the store is or how it is reached. */
-export function tellStoreError(error: unknown): unknown {
+/** Translates errors of the store for callers of the control plane, without the store's address. */
+export function translateStoreError(error: unknown): unknown {
   if (error instanceof PolicyStoreUnavailable)
     return new SluiceError(
       "policy_store_unavailable",
       error.maybeDone
-        ? "the policy store did not answer, so nobody knows whether this was done; look at it before you try again"
-        : "the policy store cannot be asked now, so nothing can be looked at or changed; decisions go on as before",
+        ? "the policy store did not answer, so this may or may not have been done; check before you retry"
+        : "the policy store is unavailable, so nothing can be read or changed; decisions continue as before",
     );
   if (error instanceof RuleTaken) return new SluiceError("already_exists", error.message);
   if (error instanceof TokenNameTaken)

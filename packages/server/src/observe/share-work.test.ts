@@ -2,7 +2,7 @@ import { setImmediate as round } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { shareWork } from "./share-work.ts";
 
-it("renders once for all who ask together, and anew for who asks after it has begun", async () => {
+it("renders once for all concurrent callers, and anew for a caller after it has begun", async () => {
   let count = 0;
   let renderings = 0;
   let finish = (): void => {};
@@ -26,7 +26,7 @@ it("renders once for all who ask together, and anew for who asks after it has be
   expect(renderings).toBe(2);
 });
 
-it("tells those who asked that it failed, and tries again for the next", async () => {
+it("rejects for those who asked, and tries again for the next", async () => {
   let isBroken = true;
   const page = shareWork(async () => {
     if (isBroken) throw new Error("broken");

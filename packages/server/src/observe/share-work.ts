@@ -1,9 +1,9 @@
 import { setTimeout as after, setImmediate as round } from "node:timers/promises";
 
-/** Work is not begun again before it has rested ten times as long as it took, or a quarter of a second. */
+/** Work pauses for ten times as long as it took, or a quarter of a second, before it begins again. */
 const restFactor = 10;
 const maxRestMs = 250;
-/** So many callers get their result in a round of the event loop: each goes on to do something with it. */
+/** How many callers get their result in one turn of the event loop: each does something with it. */
 const callersPerRound = 16;
 
 interface Caller<T> {
@@ -12,9 +12,9 @@ interface Caller<T> {
 }
 
 /**
- * Does some work once for all callers that ask for it at the same time, such as rendering a page. Work that has begun does not count for
- * those that ask later: its result might lack what happened in between, so they wait together for the next one. A
- * result is therefore never older than its question, and however many ask, the work takes a tenth of the time.
+ * Does work, such as rendering a page, once for all concurrent callers. Callers that arrive after it has begun wait
+ * together for the next run: its result might lack what happened in between. A result is therefore never older than its
+ * request, and however many callers there are, the work takes a tenth of the time.
  */
 export function shareWork<T>(work: () => Promise<T>): () => Promise<T> {
   let waiting: Caller<T>[] = [];
@@ -22,7 +22,7 @@ export function shareWork<T>(work: () => Promise<T>): () => Promise<T> {
 
   async function run(): Promise<void> {
     isRunning = true;
-    // Callers of the same moment are all there.
+    // Lets all callers of the same moment arrive.
     await undefined;
     while (waiting.length > 0) {
       const callers = waiting;

@@ -1,12 +1,12 @@
-/** What workers may ask each other for: a page of metrics, or a report of hot keys. */
+/** What workers ask each other for: a page of metrics, or a report of hot keys. */
 export type WorkerTopic = "metrics" | "hot keys";
 
-/** What one of several processes behind the same ports knows of the others. */
+/** The link of one of several processes behind the same ports to the others. */
 export interface WorkerLink {
-  /** From 1 on; a process that takes the place of another has its number. */
+  /** Counts from 1; a replacement process inherits the number. */
   readonly number: number;
-  /** What the others say to it now, as far as they answer in time. Never rejects. */
+  /** The answers of the others that come in time. Never rejects. */
   askOthers(topic: WorkerTopic): Promise<readonly string[]>;
-  /** Says how to answer when others ask us. */
+  /** Sets how this process answers the others. */
   answer(topic: WorkerTopic, render: () => Promise<string>): void;
 }

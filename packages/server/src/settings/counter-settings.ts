@@ -32,7 +32,7 @@ export class MemorySettings {
 
 /** Counters on servers: where they are, and how to reach them. */
 export class RedisSettings {
-  /** Undefined: `redisNodes`, else what the policy files say, else this process's memory. */
+  /** Undefined: `redisNodes`, else the servers in the policy files, else this process's memory. */
   readonly redis: SettingEntry<RedisServers | undefined> = {
     flag: "--redis",
     env: "SLUICE_REDIS_URL",
@@ -81,7 +81,7 @@ export class RedisSettings {
     "password for the Sentinels themselves",
     { value: "<password>" },
   );
-  /** There is one connection to each server, so this bounds nothing: it warns. */
+  /** There is one connection to each server, so this limits nothing, but triggers a warning. */
   readonly redisMaxConnections: SettingEntry<number | undefined> = wholeIfGiven(
     undefined,
     "REDIS_MAX_CONN",
@@ -135,7 +135,7 @@ export class RedisSettings {
   );
 }
 
-/** Counters on servers that are decided here for a while. */
+/** Counters on servers that are decided here from leases. */
 export class LeaseSettings {
   readonly leases: SettingEntry<"on" | "off"> = word(
     "--leases",

@@ -52,7 +52,7 @@ describe("files that are followed", () => {
     await expect.poll(() => heard[0], patience).toBe("read 2");
   });
 
-  it("fail at once where they cannot be used from the first", async () => {
+  it("fail at once if they cannot be used at first", async () => {
     readings = [new Error("bad")];
     await expect(follow()).rejects.toThrow("bad");
   });
@@ -64,7 +64,7 @@ describe("files that are followed", () => {
     await expect.poll(() => heard, patience).toEqual(["read 2"]);
   });
 
-  it("are told to be bad once, when they stay so", async () => {
+  it("are reported as bad once, when they stay so", async () => {
     readings = [1, new Error("bad")];
     await follow();
     await rename(file, `${file}.old`);
@@ -84,7 +84,7 @@ describe("files that are followed", () => {
     await expect.poll(() => heard, patience).toEqual(["refused EMFILE", "read 2"]);
   });
 
-  it("are read and judged at once when that is asked for", async () => {
+  it("are read and judged at once on request", async () => {
     readings = [1, 2, new Error("bad"), 3];
     const { reload } = await follow(3_600_000);
     await reload();
@@ -108,7 +108,7 @@ describe("files that are followed", () => {
     await expect.poll(() => heard, patience).toEqual(["read 2"]);
   });
 
-  it("are not read any more once nobody follows them", async () => {
+  it("are no longer read once they are not followed", async () => {
     readings = [1, 2];
     const { close, reload } = await follow();
     close();

@@ -2,39 +2,40 @@ import { stat } from "node:fs/promises";
 
 export interface FollowFilesOptions<T> {
   readonly paths: readonly string[];
-  /** Reads the files. Throws where they cannot be used. */
+  /** Reads the files. Throws if they cannot be used. */
   readonly load: () => Promise<T>;
-  /** Hears of every later reading that is good. */
+  /** Called with every later reading that is valid. */
   readonly onChange: (loaded: T) => void;
-  /** Hears once of every change that cannot be used, and of every other reason why. */
+  /** Called once for every change that cannot be used, and again if the reason changes. */
   readonly onRefused: (error: unknown) => void;
-  /** How often to look. Absent: 500. */
+  /** How often to check for changes. Absent: 500. */
   readonly pollMs?: number | undefined;
 }
 
 export interface FollowedFiles<T> {
-  /** What was read first. */
+  /** The first reading. */
   readonly first: T;
   /** Reads again at once, changed or not. */
   reload(): Promise<void>;
   close(): void;
 }
 
-/** What could not be used is read again after so many looks, though it has not changed. */
+/** After this many polls, files that could not be used are read again even if they have not changed. */
 const looksUntilRetry = 10;
 
 /**
- * Reads small files, and again whenever they change: written, replaced by another, or led elsewhere by a link. Files that
- * belong together are rarely replaced in one stroke, so what cannot be used is believed only when it is the same at the next
- * look, and tried again now and then: want of file descriptors passes without a change. Throws what the first reading throws.
+ * Reads small files, and again whenever they change: rewritten, replaced, or reached through a changed link. Files that
+ * belong together are rarely replaced in one stroke, so a problem is believed only if it is the same at the next poll,
+ * and tried again now and then: a shortage of file descriptors passes without a change. Throws what the first reading
+ * throws.
  */
 export async function followFiles<T>(options: FollowFilesOptions<T>): Promise<FollowedFiles<T>> {
   const { paths, load, onChange, onRefused, pollMs = 500 } = options;
-  // Before reading: what changes in between is found at the next look.
-  let known = await signatureOf(paths);
-  /** Of files that could not be used once. */
+  // Taken before reading: a change in between is found at the next poll.
+  let known = await readSignature(paths);
+  /** The signature of files that could not be used once. */
   let doubted: string | undefined;
-  /** Of files that could not be used, and why; what was told already. */
+  /** The signature of refused files and the reason, both reported already. */
   let refused: string | undefined;
   let looksSinceRefused = 0;
   let looking: Promise<void> | undefined;
@@ -42,7 +43,7 @@ export async function followFiles<T>(options: FollowFilesOptions<T>): Promise<Fo
   const first = await load();
 
   async function look(asked: boolean): Promise<void> {
-    const found = await signatureOf(paths);
+    const found = await readSignature(paths);
     looksSinceRefused += 1;
     const retry = refused !== undefined && looksSinceRefused >= looksUntilRetry;
     if (found === known && !asked && !retry) return;
@@ -94,7 +95,7 @@ export async function followFiles<T>(options: FollowFilesOptions<T>): Promise<Fo
   };
 }
 
-async function signatureOf(paths: readonly string[]): Promise<string> {
+async function readSignature(paths: readonly string[]): Promise<string> {
   const parts = paths.map(async (path) => {
     try {
       const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });

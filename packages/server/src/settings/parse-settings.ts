@@ -1,6 +1,7 @@
 import { basename, dirname, resolve } from "node:path";
-import { type Problem, parseIp, renderIp } from "sluice";
-import { isPolicyFileName } from "./is-policy-file-name.ts";
+import type { Problem } from "sluice";
+import { isLoopback } from "sluice/internal";
+import { isPolicyFileName } from "sluice/policy-file";
 import type { SettingEntry } from "./setting-entry.ts";
 import { type Settings, settingsTable } from "./settings.ts";
 
@@ -25,18 +26,18 @@ export function parseSettings(env: Readonly<Record<string, string | undefined>>,
   }
 
   const names = Object.keys(settingsTable) as (keyof Settings)[];
-  // Of the right type by the table, one by one; the compiler cannot follow that through a list.
+  // The table gives each its type, but the compiler cannot follow that through a list.
   const settings = Object.fromEntries(names.map((name) => [name, read(name)])) as unknown as Settings;
   if (flags.config !== undefined && flags.config.trim() === "")
     problems.push({ path: ["--config"], message: "is empty; name a policy file or a folder of them" });
   problems.push(...problemsTogether(settings, flags));
   if (problems.length > 0) return { kind: "problems", problems };
-  return { kind: "settings", settings, warnings: [...warningsOf(settings, flags), ...misnamedVariables(env)] };
+  return { kind: "settings", settings, warnings: [...findWarnings(settings, flags), ...misnamedVariables(env)] };
 }
 
 /**
- * Variables that are named after an option, where the setting's variable is called otherwise: `SLUICE_PORT` for `SLUICE_HTTP_PORT`.
- * Kubernetes sets `SLUICE_PORT=tcp://…` for a service called sluice; that is not meant for us.
+ * Variables named after an option whose setting has another variable: `SLUICE_PORT` for `SLUICE_HTTP_PORT`. Kubernetes
+ * sets `SLUICE_PORT=tcp://…` for a service called sluice; that is not meant for us.
  */
 function misnamedVariables(env: Readonly<Record<string, string | undefined>>): readonly Problem[] {
   return (Object.values(settingsTable) as SettingEntry<unknown>[]).flatMap((entry) => {
@@ -50,7 +51,7 @@ function misnamedVariables(env: Readonly<Record<string, string | undefined>>): r
 
 type Flags = Partial<Readonly<Record<keyof Settings, string | undefined>>>;
 
-/** What is wrong with settings that are right one by one. */
+/** Problems with a combination of settings that are each valid. */
 function problemsTogether(settings: Settings, flags: Flags): readonly Problem[] {
   const problems: Problem[] = [];
   const refuse = (name: keyof Settings, message: string): void => {
@@ -64,7 +65,10 @@ function problemsTogether(settings: Settings, flags: Flags): readonly Problem[] 
   if (tlsClientCa !== undefined && tlsCert === undefined)
     refuse("tlsClientCa", "asks clients for certificates, which needs TLS; set SLUICE_TLS_CERT and SLUICE_TLS_KEY");
   if (tlsClientNames.length > 0 && tlsClientCa === undefined)
-    refuse("tlsClientNames", "names clients, whose certificates nobody vouches for; set SLUICE_TLS_CLIENT_CA as well");
+    refuse(
+      "tlsClientNames",
+      "names clients, but there is no CA to verify their certificates with; set SLUICE_TLS_CLIENT_CA as well",
+    );
   const { config, policySnapshot } = settings;
   if (config !== undefined && policySnapshot !== undefined) {
     const [policies, snapshot] = [resolve(config), resolve(policySnapshot)];
@@ -73,21 +77,21 @@ function problemsTogether(settings: Settings, flags: Flags): readonly Problem[] 
     else if (dirname(snapshot) === policies && isPolicyFileName(basename(snapshot)))
       refuse(
         "policySnapshot",
-        "is in the folder of the policies, and would be read as one of them; name a file elsewhere",
+        "is in the folder of the policies, and would be read as one of them; name a file in another folder",
       );
   }
   problems.push(...problemsOfEndpoints(settings, flags));
   if (!(settings.allowInsecure || isLoopback(host) || isProtected(settings)))
     refuse(
       "host",
-      `"${host}" can be reached from other machines, and anybody there could spend your limits. Set SLUICE_TLS_CERT and ` +
+      `"${host}" can be reached from other machines, and any client there could spend your limits. Set SLUICE_TLS_CERT and ` +
         "SLUICE_TLS_KEY, or SLUICE_TOKENS, or both; or listen on 127.0.0.1 behind a proxy; or say --allow-insecure " +
         "(SLUICE_ALLOW_INSECURE=true) if the network itself keeps strangers out",
     );
   return problems;
 }
 
-/** What a setting was given by. */
+/** The flag or variable that a setting was given by. */
 function givenAs(name: keyof Settings, flags: Flags): string {
   const { env, flag } = settingsTable[name];
   return flags[name] === undefined ? env : (flag ?? env);
@@ -96,7 +100,7 @@ function givenAs(name: keyof Settings, flags: Flags): string {
 const ports = ["httpPort", "grpcPort", "respPort"] as const;
 const sockets = ["httpSocket", "grpcSocket", "respSocket"] as const;
 
-/** Each protocol needs a place of its own, and there must be one. */
+/** Each protocol needs a separate place, and there must be at least one. */
 function problemsOfEndpoints(settings: Settings, flags: Flags): readonly Problem[] {
   const problems: Problem[] = [];
   const taken = new Map<number | string, keyof Settings>();
@@ -110,7 +114,7 @@ function problemsOfEndpoints(settings: Settings, flags: Flags): readonly Problem
     else
       problems.push({
         path: [givenAs(name, flags)],
-        message: `is ${place}, as ${nameOf(other)}; each protocol needs its own`,
+        message: `is ${place}, as ${settingName(other)}; each protocol needs its own`,
       });
   }
   if ([...ports, ...sockets].every((name) => settings[name] === undefined))
@@ -127,7 +131,7 @@ function isProtected({ tlsCert, tokens }: Settings): boolean {
 
 const storeSettings = ["seed", "adminTokenFile", "nodeName"] as const;
 
-/** Those that always have a value. As variables they may be there for a whole fleet; whoever types one means it. */
+/** Settings that always have a value. As variables they may be set for a whole fleet; a flag is given on purpose. */
 const storeFlags = ["adminPort", "precedence", "push", "storeGraceMs", "auditRetentionMs"] as const;
 
 const redisFlags = [
@@ -143,22 +147,22 @@ const redisFlags = [
 
 const leaseSettings = ["leaseMs", "leaseStaleMs", "leaseHotPerSecond"] as const;
 
-/** What is legal, and hardly meant. */
-function warningsOf(settings: Settings, flags: Flags): readonly Problem[] {
+/** What is legal but probably not meant. */
+function findWarnings(settings: Settings, flags: Flags): readonly Problem[] {
   const { redis, redisNodes } = settings;
   const warnings: Problem[] = [];
   if (flags.redis !== undefined && redis?.password !== undefined)
     warnings.push({
       path: ["--redis"],
       message:
-        "holds a password, which everybody on this machine can read in the list of processes; put the address into " +
+        "holds a password, which every user of this machine can read in the list of processes; put the address into " +
         "SLUICE_REDIS_URL, or the password into REDIS_CLUSTER_PASSWORD",
     });
   if (/^[a-z]+:\/\/[^/@]*:[^/@]+@/.test(flags.store ?? ""))
     warnings.push({
       path: ["--store"],
       message:
-        "holds a password, which everybody on this machine can read in the list of processes; put the address into " +
+        "holds a password, which every user of this machine can read in the list of processes; put the address into " +
         settingsTable.store.env,
     });
   if (settings.store === undefined)
@@ -170,7 +174,7 @@ function warningsOf(settings: Settings, flags: Flags): readonly Problem[] {
         });
   // A policy file may name servers as well.
   if (redis === undefined && redisNodes === undefined && settings.config === undefined)
-    // Where leases are off, that is said of their settings.
+    // If leases are off, their own warning covers their settings.
     for (const name of settings.leases === "off" ? redisFlags : [...redisFlags, ...leaseSettings])
       if (flags[name] !== undefined)
         warnings.push({
@@ -182,7 +186,7 @@ function warningsOf(settings: Settings, flags: Flags): readonly Problem[] {
   if (maxConnectionsPerAddress > maxConnections)
     warnings.push({
       path: [givenAs("maxConnectionsPerAddress", flags)],
-      message: `is of no use, because it is more than ${nameOf("maxConnections")}, which is ${maxConnections}`,
+      message: `is of no use, because it is more than ${settingName("maxConnections")}, which is ${maxConnections}`,
     });
   if (redis !== undefined && redisNodes !== undefined)
     warnings.push({
@@ -210,17 +214,17 @@ function warningsOf(settings: Settings, flags: Flags): readonly Problem[] {
   return warnings;
 }
 
-/** A setting that turns out to be of no use once it is looked at: a file that is not there, a half of a pair. */
+/** A setting that cannot be used once its value is examined: a missing file, half of a pair. */
 export class SettingError extends Error {
   override readonly name = "SettingError";
 
   constructor(names: readonly (keyof Settings)[], message: string) {
-    super(`${names.map(nameOf).join(", ")}: ${message}`);
+    super(`${names.map(settingName).join(", ")}: ${message}`);
   }
 }
 
-/** What a setting is called: `SLUICE_REDIS_CA (--redis-ca)`. */
-function nameOf(name: keyof Settings): string {
+/** The name of a setting: `SLUICE_REDIS_CA (--redis-ca)`. */
+function settingName(name: keyof Settings): string {
   const { env, flag }: SettingEntry<unknown> = settingsTable[name];
   return flag === undefined ? env : `${env} (${flag})`;
 }
@@ -228,16 +232,4 @@ function nameOf(name: keyof Settings): string {
 /** `--port: is "x"; it should be …`, a line each. */
 export function renderSettingProblems(problems: readonly Problem[]): string {
   return problems.map(({ path, message }) => `${path.join(".")}: ${message}`).join("\n");
-}
-
-/** The address that a host stands for, without brackets. No name server is asked where `localhost` is. */
-export function addressOf(host: string): string {
-  const name = host.replace(/^\[(.*)\]$/, "$1");
-  return name.toLowerCase() === "localhost" ? "127.0.0.1" : name;
-}
-
-/** Whether only this machine can reach the address. */
-export function isLoopback(host: string): boolean {
-  const ip = parseIp(addressOf(host));
-  return ip !== undefined && /^(127\..*|::1)$/.test(renderIp(ip));
 }

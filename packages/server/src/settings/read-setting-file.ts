@@ -16,15 +16,15 @@ export type FileSetting =
 
 const maxBytes = 4 * 1024 * 1024;
 
-/** The text of the file that a setting names; undefined where it names none. Throws a `SettingError` that says why not. */
+/** The text of the file that a setting names; undefined if it names none. Throws a `SettingError` with the reason. */
 export async function readSettingFile(name: FileSetting, settings: Settings): Promise<string | undefined> {
   const path = settings[name];
   if (path === undefined) return undefined;
   try {
     const found = await stat(path);
     if (found.isDirectory()) throw new SettingError([name], `${path} ${reasons.EISDIR}`);
-    // A pipe under the name of a file would keep us for as long as nobody writes to it.
-    if (!found.isFile()) throw new SettingError([name], `${path} is no file`);
+    // A pipe under the name of a file would block us until a process writes to it.
+    if (!found.isFile()) throw new SettingError([name], `${path} is not a file`);
     if (found.size > maxBytes)
       throw new SettingError([name], `${path} is ${found.size} bytes long; at most ${maxBytes} are read`);
     return await readFile(path, "utf8");

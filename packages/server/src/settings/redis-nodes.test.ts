@@ -11,18 +11,18 @@ describe("nodes in REDIS_CLUSTER_URL", () => {
     "redis://a:7000,b:7001",
     "valkey://a:7000/0,valkey://b:7001",
     "redis+cluster://a:7000,b:7001",
-  ])("are a cluster where there are several: %s", (text) => {
+  ])("are a cluster if there are several: %s", (text) => {
     const { servers, ofUnknownKind } = parseRedisNodes(text);
     expect(ofUnknownKind).toBe(false);
     expect(servers).toMatchObject({ kind: "cluster", addresses: [tcp("a", 7000), tcp("b", 7001)] });
     expect(servers.database).toBeUndefined();
   });
 
-  it.each(["a", "a:6379", "redis://a", "redis://a:6379"])("are of a kind that is to be asked for: %s", (text) => {
+  it.each(["a", "a:6379", "redis://a", "redis://a:6379"])("are of a kind that must be asked for: %s", (text) => {
     expect(parseRedisNodes(text)).toMatchObject({ servers: { addresses: [tcp("a")] }, ofUnknownKind: true });
   });
 
-  it("are believed where they say what they are", () => {
+  it("are believed if they say what they are", () => {
     expect(parseRedisNodes("unix:///run/valkey.sock")).toMatchObject({
       servers: { kind: "standalone" },
       ofUnknownKind: false,
@@ -52,7 +52,7 @@ describe("nodes in REDIS_CLUSTER_URL", () => {
     ["http://a", "is not an address"],
     ["redis://u:secret@a b", "is not"],
     [",", "is not"],
-  ])("that make no sense are refused, without telling them: %s", (text, message) => {
+  ])("that make no sense are refused, without repeating them: %s", (text, message) => {
     expect(() => parseRedisNodes(text)).toThrow(message);
     expect(() => parseRedisNodes(text)).not.toThrow(/secret/);
   });

@@ -9,9 +9,9 @@ export interface RedisNodes {
 }
 
 /**
- * Reads `host1:6379,host2:6379` or `redis://host1:6379,redis://host2:6379`, several nodes of a cluster; or one address,
- * whose server may as well stand alone. An address that says what it is (`redis+sentinel://`, `unix://`) is taken at its
- * word.
+ * Parses `host1:6379,host2:6379` or `redis://host1:6379,redis://host2:6379`, several nodes of a cluster; or one
+ * address, whose server may be standalone. An address that states its kind (`redis+sentinel://`, `unix://`) is taken at
+ * its word.
  */
 export function parseRedisNodes(text: string): RedisNodes {
   const parts = text.split(/,\s*(?=[a-z][a-z+]*:\/\/)/i).map((part) => part.trim().replace(/,$/, ""));
@@ -21,10 +21,10 @@ export function parseRedisNodes(text: string): RedisNodes {
   const [{ username, password, tls }] = all as [RedisServers];
   for (const one of all) {
     if (one.kind !== "cluster")
-      throw wrong("names servers of different kinds; write nodes as host:port or redis://host:port");
+      throw nodesError("names servers of different kinds; write nodes as host:port or redis://host:port");
     if (one.username !== username || one.password !== password)
-      throw wrong("has different users or passwords; nodes of a cluster share them");
-    if ((one.tls === undefined) !== (tls === undefined)) throw wrong("has nodes with TLS and nodes without");
+      throw nodesError("has different users or passwords; nodes of a cluster share them");
+    if ((one.tls === undefined) !== (tls === undefined)) throw nodesError("has nodes with TLS and nodes without");
   }
   const { database: _, ...common } = all[0]!;
   return { servers: { ...common, addresses: all.flatMap(({ addresses }) => addresses) }, ofUnknownKind: false };
@@ -40,12 +40,12 @@ function parsePart(text: string): RedisNodes {
     .join(",");
   if (hosts.replace(/^.*@/s, "").includes(","))
     return { servers: parseRedisUrl(`${scheme ?? "redis"}+cluster://${hosts}`), ofUnknownKind: false };
-  // A cluster has no number of a database, and a server on its own may have one.
+  // A cluster has no database number; a single server may have one.
   const servers = parseRedisUrl(`${scheme ?? "redis"}://${hosts}`);
   return { servers: { ...servers, kind: "cluster" }, ofUnknownKind: true };
 }
 
-function wrong(message: string): SluiceError {
+function nodesError(message: string): SluiceError {
   return new SluiceError("invalid_request", `the addresses of the Redis servers ${message}`, [
     { path: ["servers"], message },
   ]);

@@ -1,5 +1,4 @@
 import {
-  type Reading,
   readDuration,
   readNumber,
   readPort,
@@ -7,26 +6,27 @@ import {
   readWhole,
   readWord,
   right,
+  type SettingReading,
   wrong,
 } from "./setting-readers.ts";
 
-/** One setting: what it is called in the environment and on the command line, and how its text is read. */
+/** One setting: its name in the environment and on the command line, and how its text is read. */
 export interface SettingEntry<T> {
   readonly env: string;
   /** Undefined for what has no place on a command line, which every user of the machine can read. */
   readonly flag: string | undefined;
-  /** What stands behind the flag in `--help`; undefined for a switch. */
+  /** The value's placeholder in `--help`; undefined for a switch. */
   readonly value: string | undefined;
   readonly help: string;
   readonly fallback: T;
-  /** The fallback as it would be written, where that differs from the value. */
+  /** The fallback as it would be written, if that differs from the value. */
   readonly fallbackText?: string;
-  readonly read: (text: string) => Reading<T>;
+  readonly read: (text: string) => SettingReading<T>;
 }
 
 type Flag = string | undefined;
 
-/** A path of a file, as it was written. Undefined: there is none. */
+/** The path of a file, as written. Undefined if there is none. */
 export function path(flag: Flag, env: string, help: string): SettingEntry<string | undefined> {
   return { flag, env, value: "<path>", help, fallback: undefined, read: (text) => right(text) };
 }
@@ -39,7 +39,7 @@ export function port(flag: Flag, env: string, help: string, fallback?: number): 
 
 export interface TextForm {
   readonly value: string;
-  /** What may be written, and how a refusal says so. Absent: anything. */
+  /** What may be written, and how a refusal describes it. Absent: anything. */
   readonly pattern?: RegExp;
   readonly expected?: string;
 }
@@ -52,7 +52,7 @@ export function text(flag: Flag, env: string, help: string, form: TextForm): Set
 /** The same with a fallback. */
 export function textOr(fallback: string, flag: Flag, env: string, help: string, form: TextForm): SettingEntry<string> {
   const { value, pattern = /^/, expected = "" } = form;
-  const read = (given: string): Reading<string> => (pattern.test(given) ? right(given) : wrong(given, expected));
+  const read = (given: string): SettingReading<string> => (pattern.test(given) ? right(given) : wrong(given, expected));
   return { flag, env, value, help, fallback, read };
 }
 
@@ -108,7 +108,7 @@ export function decimal(
 }
 
 export interface DurationForm {
-  /** Bounds and fallback as they are written: `500ms`, `1h`. From `0s` on, a bare 0 is understood as well. */
+  /** Bounds and fallback as written: `500ms`, `1h`. If `from` is `0s`, a bare 0 is accepted as well. */
   readonly from: string;
   readonly to: string;
   readonly fallback: string;
@@ -121,12 +121,12 @@ export function duration(flag: Flag, env: string, help: string, form: DurationFo
   const { from, to, fallback, example = fallback } = form;
   const expected = `a duration from ${from} to ${to}, such as ${example}`;
   const [leastMs, mostMs] = [durationMs(from), durationMs(to)];
-  const read = (given: string): Reading<number> =>
+  const read = (given: string): SettingReading<number> =>
     readDuration(leastMs === 0 && given === "0" ? "0s" : given, leastMs, mostMs, expected);
   return { flag, env, value: "<duration>", help, fallback: durationMs(fallback), fallbackText: fallback, read };
 }
 
-/** A duration, in milliseconds. Undefined if it is not given, which comes to the same as the fallback shown. */
+/** A duration, in milliseconds. Undefined if it is not given, which has the same effect as the fallback shown. */
 export function durationIfGiven(
   flag: Flag,
   env: string,

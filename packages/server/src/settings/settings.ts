@@ -31,13 +31,13 @@ export const logFormats = ["text", "json"] as const;
 export type LogFormat = (typeof logFormats)[number];
 
 /*
- * Every setting is declared once, here and in counter-settings.ts: its name and type, and beside them its flag, variable and help. `Settings` follows from these classes,
- * and so do `serve --help`, with a heading for each class, and the tests of docs/cli.md. They are classes because a field has its
- * type beside it, which the declarations of this package need.
+ * Every setting is declared once, here and in counter-settings.ts: its name and type, with its flag, variable and help.
+ * `Settings` follows from these classes, and so do `serve --help`, with a heading for each class, and the tests of
+ * docs/cli.md. They are classes because a field carries its type, which the declarations of this package need.
  */
 
 class PolicySettings {
-  /** Undefined: the default policy alone. */
+  /** Undefined: only the default policy. */
   readonly config: SettingEntry<string | undefined> = path(
     "--config",
     "RATE_LIMIT_CONFIG",
@@ -61,7 +61,7 @@ class StoreSettings {
     read: (given) =>
       /^(postgres(ql)?:\/\/|sqlite:)./.test(given)
         ? right(given)
-        : // It may hold a password, and is not repeated.
+        : // It may contain a password, and is not repeated.
           { kind: "wrong", message: "should be postgres://user@host/database, or sqlite:PATH" },
   };
   readonly seed: SettingEntry<string | undefined> = path(
@@ -69,14 +69,14 @@ class StoreSettings {
     "SLUICE_SEED",
     "policy file to fill an empty policy store with",
   );
-  /** 0 takes any free port; undefined: not on a port. So do the other ports. */
+  /** 0 takes any free port; undefined is off. The same holds for the other ports. */
   readonly adminPort: SettingEntry<number | undefined> = port(
     "--admin-port",
     "SLUICE_ADMIN_PORT",
     "port for the control plane (0 = any free port, off = none); needs a policy store",
     8090,
   );
-  /** Undefined: beside the file of the store, or in the current folder. */
+  /** Undefined: next to the file of the store, or in the current folder. */
   readonly adminTokenFile: SettingEntry<string | undefined> = path(
     "--admin-token-file",
     "SLUICE_ADMIN_TOKEN_FILE",
@@ -108,7 +108,28 @@ class StoreSettings {
     "how long to keep the audit log",
     { from: "1d", to: "3653d", fallback: "90d" },
   );
-  /** Undefined: as its machine. */
+  readonly usageBy: SettingEntry<readonly string[]> = {
+    flag: "--usage-by",
+    env: "SLUICE_USAGE_BY",
+    value: "<names>",
+    help: "dimensions whose subjects have a usage history of their own, such as tenant,user; off: no history at all",
+    fallback: ["tenant"],
+    fallbackText: "tenant",
+    read: (text) => (text === "off" ? right([]) : readList(text)),
+  };
+  readonly usageRetentionMs: SettingEntry<number> = duration(
+    "--usage-retention",
+    "SLUICE_USAGE_RETENTION",
+    "how long to keep usage minute by minute",
+    { from: "2d", to: "366d", fallback: "30d" },
+  );
+  readonly usageTotalsRetentionMs: SettingEntry<number> = duration(
+    "--usage-totals-retention",
+    "SLUICE_USAGE_TOTALS_RETENTION",
+    "how long to keep usage by hours and days",
+    { from: "2d", to: "3653d", fallback: "365d" },
+  );
+  /** Undefined: the machine's name. */
   readonly nodeName: SettingEntry<string | undefined> = text(
     "--node-name",
     "SLUICE_NODE_NAME",
@@ -155,13 +176,27 @@ class ListenSettings {
     "SLUICE_RESP_SOCKET",
     "unix socket for Redis clients, as well as the port",
   );
+  readonly grpcEngine: SettingEntry<"sluice" | "grpc-js"> = word(
+    "--grpc-engine",
+    "SLUICE_GRPC_ENGINE",
+    "which HTTP/2 server carries gRPC: Sluice's, or Node's with grpc-js",
+    ["sluice", "grpc-js"],
+    "sluice",
+  );
+  /** 0: never. */
+  readonly grpcMaxConnectionAgeMs: SettingEntry<number> = duration(
+    "--grpc-max-connection-age",
+    "SLUICE_GRPC_MAX_CONNECTION_AGE",
+    "age at which gRPC clients are asked to reconnect, give or take a tenth (0s = never)",
+    { from: "0s", to: "7d", fallback: "0s", example: "30m" },
+  );
   readonly maxConnections: SettingEntry<number> = whole(
     "--max-connections",
     "SLUICE_MAX_CONNECTIONS",
     "maximum number of open connections per port; more are refused",
     { from: 1, to: 1_000_000, fallback: 10_000 },
   );
-  /** Undefined: three quarters of them. */
+  /** Undefined: three quarters of `maxConnections`. */
   readonly maxConnectionsPerAddress: SettingEntry<number | undefined> = wholeIfGiven(
     "--max-connections-per-address",
     "SLUICE_MAX_CONNECTIONS_PER_ADDRESS",
@@ -244,7 +279,7 @@ class CheckSettings {
     }),
     value: "<bits>",
   };
-  /** Names of headers by dimension, in lower case: `{ user: "x-user-id" }`. */
+  /** Header names by dimension, in lower case: `{ user: "x-user-id" }`. */
   readonly authorizeDimensions: SettingEntry<Readonly<Record<string, string>>> = {
     flag: "--authorize-dimensions",
     env: "SLUICE_AUTHORIZE_DIMENSIONS",
@@ -362,7 +397,7 @@ type SettingsTable = PolicySettings &
   LeaseSettings &
   ObserveSettings;
 
-/** Everything the daemon can be told, parsed. */
+/** All settings of the daemon, parsed. */
 export type Settings = {
   readonly [Name in keyof SettingsTable]: SettingsTable[Name] extends SettingEntry<infer Value> ? Value : never;
 };

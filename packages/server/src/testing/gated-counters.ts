@@ -1,12 +1,13 @@
-import { type CounterStore, MemoryCounters, type TakeOptions } from "sluice";
+import { type CounterStore, MemoryCounters } from "sluice";
+import type { TakeOptions } from "sluice/store";
 
-/** Counters elsewhere, that answer when they are told to. */
+/** Remote counters that answer when a test says so. */
 export interface GatedCounters extends CounterStore {
-  /** How many takes have come. */
+  /** How many takes have arrived. */
   readonly taken: number;
-  /** What came with them, in order. */
+  /** Their contents, in order. */
   readonly options: readonly (TakeOptions | undefined)[];
-  /** Lets all answers out, and those that follow. */
+  /** Releases all answers, and every later one. */
   open(): void;
 }
 

@@ -19,11 +19,11 @@ export interface CallOptions {
   /** Epoch milliseconds. */
   readonly deadline?: number | undefined;
   readonly metadata?: Readonly<Record<string, string>> | undefined;
-  /** Hears the metadata of a unary answer. */
+  /** Called with the metadata of a unary answer. */
   readonly onMetadata?: ((metadata: Metadata) => void) | undefined;
 }
 
-/** A client of grpc-js over one connection, which never repeats a call by itself. */
+/** A client of grpc-js over one connection, which never retries a call. */
 export interface GrpcTestClient {
   /** Rejects with a `ServiceError`. */
   call<D extends ServiceDefinition, M extends keyof D["methods"] & string>(
@@ -32,7 +32,7 @@ export interface GrpcTestClient {
     request: RequestOf<D, M>,
     options?: CallOptions,
   ): Promise<ResponseOf<D, M>>;
-  /** The error that a call ends with; throws where it is answered. */
+  /** The error that a call ends with; throws if it succeeds. */
   fail<D extends ServiceDefinition, M extends keyof D["methods"] & string>(
     service: D,
     method: M,
@@ -57,19 +57,19 @@ export interface GrpcTestClient {
 export function connectForTest(address: string): GrpcTestClient {
   const client = new Client(address, credentials.createInsecure(), {
     "grpc.enable_retries": 0,
-    // Clients of one process share connections unless told otherwise.
+    // Clients of one process share connections by default.
     "grpc.use_local_subchannel_pool": 1,
   });
   const call: GrpcTestClient["call"] = (service, method, request, { token, deadline, metadata, onMetadata } = {}) =>
     new Promise((resolve, reject) => {
-      const { path, requestSerialize, responseDeserialize } = methodOf(service, method);
+      const { path, requestSerialize, responseDeserialize } = findMethod(service, method);
       const options = deadline === undefined ? {} : { deadline };
       const sent = client.makeUnaryRequest(
         path,
         requestSerialize,
         responseDeserialize as (bytes: Buffer) => ResponseOf<typeof service, typeof method>,
         request,
-        metadataOf(token, metadata),
+        createMetadata(token, metadata),
         options,
         (error, response) => (error === null ? resolve(response!) : reject(error)),
       );
@@ -83,22 +83,22 @@ export function connectForTest(address: string): GrpcTestClient {
       } catch (error) {
         return error as ServiceError;
       }
-      throw new Error(`${method} was answered, and should have failed`);
+      throw new Error(`${method} succeeded, and should have failed`);
     },
     stream(service, method, { token, deadline } = {}) {
-      const { path, requestSerialize, responseDeserialize } = methodOf(service, method);
+      const { path, requestSerialize, responseDeserialize } = findMethod(service, method);
       const options = deadline === undefined ? {} : { deadline };
-      return client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, metadataOf(token), options);
+      return client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, createMetadata(token), options);
     },
     watch(service, method, request, { token, deadline } = {}) {
-      const { path, requestSerialize, responseDeserialize } = methodOf(service, method);
+      const { path, requestSerialize, responseDeserialize } = findMethod(service, method);
       const options = deadline === undefined ? {} : { deadline };
       return client.makeServerStreamRequest(
         path,
         requestSerialize,
         responseDeserialize,
         request,
-        metadataOf(token),
+        createMetadata(token),
         options,
       );
     },
@@ -107,14 +107,14 @@ export function connectForTest(address: string): GrpcTestClient {
   };
 }
 
-function methodOf<D extends ServiceDefinition, M extends keyof D["methods"]>(
+function findMethod<D extends ServiceDefinition, M extends keyof D["methods"]>(
   service: D,
   method: M,
 ): GrpcMethod<RequestOf<D, M>, ResponseOf<D, M>> {
   return grpcService(service)[method];
 }
 
-function metadataOf(token: string | undefined, more: Readonly<Record<string, string>> = {}): Metadata {
+function createMetadata(token: string | undefined, more: Readonly<Record<string, string>> = {}): Metadata {
   const metadata = new Metadata();
   for (const [name, value] of Object.entries(more)) metadata.set(name, value);
   if (token !== undefined) metadata.set("authorization", `Bearer ${token}`);

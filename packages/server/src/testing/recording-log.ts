@@ -8,7 +8,7 @@ export interface LoggedLine {
   readonly message: string;
 }
 
-/** A log that hands each line over. */
+/** A log that passes on each line. */
 export function createRecordingLog(record: (line: LoggedLine) => void): Logger {
   const write =
     (level: keyof Logger): Logger["info"] =>

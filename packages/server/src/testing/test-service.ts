@@ -1,6 +1,6 @@
 import type { Limiter } from "sluice";
 import { type Access, openAccess } from "../data-plane/access/access.ts";
-import { permissionsOf, type Role } from "../data-plane/access/roles.ts";
+import { type Role, rolePermissions } from "../data-plane/access/roles.ts";
 import { createService, type ServiceOptions } from "../data-plane/service/create-service.ts";
 import { createDecide } from "../data-plane/service/decide.ts";
 import type { Service } from "../data-plane/service/service.ts";
@@ -15,10 +15,10 @@ export const silentLog: Logger = { debug() {}, info() {}, warn() {}, error() {} 
 
 /** Every caller has this role, with or without a token. */
 export function accessWithRole(role: Role): Access {
-  return { identify: () => ({ name: role, may: new Set(permissionsOf[role]), role }) };
+  return { identify: () => ({ name: role, may: new Set(rolePermissions[role]), role }) };
 }
 
-/** A service around a limiter, with everything that was not said otherwise quiet and open. */
+/** A service around a limiter, quiet and open by default. */
 export function createTestService(limiter: Limiter, options: Partial<Omit<ServiceOptions, "limiter">> = {}): Service {
   const metrics = options.metrics ?? createMetrics({ version: "0", sources: { generation: () => 1 } });
   metrics.usePolicies(limiter.snapshot.policySet);
@@ -41,7 +41,7 @@ export function createTestService(limiter: Limiter, options: Partial<Omit<Servic
         policyPath: undefined,
         policyStatus: () => ({ state: "current", problems: [] }),
         policyOrigin: () => ({ source: "none", digest: "", takenUpMs: 0 }),
-        counters: { where: "memory", figures: {}, status: () => undefined },
+        counters: { where: "memory", stats: {}, status: () => undefined },
         pending: () => 0,
         maxPending: 0,
         refused: metrics.refused,

@@ -11,17 +11,17 @@ import {
 } from "sluice";
 import { failingCounters } from "sluice/testing";
 import type { Access } from "../data-plane/access/access.ts";
-import { permissionsOf, type Role, roles } from "../data-plane/access/roles.ts";
+import { type Role, rolePermissions, roles } from "../data-plane/access/roles.ts";
 import type { ServiceOptions } from "../data-plane/service/create-service.ts";
 import { createDecide } from "../data-plane/service/decide.ts";
 import type { Service } from "../data-plane/service/service.ts";
 import { createMetrics } from "../observe/telemetry/metrics.ts";
 import { createTestService } from "./test-service.ts";
 
-/** What is asked over a transport. */
+/** A request over a transport. */
 export type AskedCheck = Pick<CheckRequest, "domain" | "dimensions" | "cost" | "id" | "preview" | "policies">;
 
-/** What came back: an answer, or an error. */
+/** An answer, or an error. */
 export interface CheckAnswer {
   readonly allowed?: boolean | undefined;
   readonly limit?: number | undefined;
@@ -30,13 +30,13 @@ export interface CheckAnswer {
   readonly error?: { readonly code: ErrorCode | string; readonly message: string } | undefined;
 }
 
-/** A transport that listens, and a client of it that keeps one connection. */
+/** A listening transport, and a client of it that keeps one connection. */
 export interface TransportUnderTest {
   check(request: AskedCheck, token?: string): Promise<CheckAnswer>;
   close(): Promise<unknown>;
 }
 
-/** What a protocol may have no words for. */
+/** Features that a protocol may lack. */
 export type Lack =
   /** Fields of requests. */
   | "cost"
@@ -44,7 +44,7 @@ export type Lack =
   | "preview"
   | "policies"
   | "tokens"
-  /** That a value is refused which is none. */
+  /** Refusing an invalid value. */
   | "strict values"
   /** Fields of answers. */
   | "limit"
@@ -53,21 +53,21 @@ export type Lack =
   | "error code";
 
 export interface ContractOptions {
-  /** What the protocol cannot say; conversations about it are left out, fields are not compared. */
+  /** Features that the protocol lacks; conversations about them are left out, fields are not compared. */
   readonly lacks?: readonly Lack[];
-  /** Waits are told in whole seconds, rounded up. */
+  /** Waits are in whole seconds, rounded up. */
   readonly wholeSeconds?: boolean;
 }
 
-/** The two functions of a test runner that are needed; vitest's own will do. */
+/** The two functions of a test runner that are needed; vitest's will do. */
 export interface TestRunner {
   describe(name: string, body: () => void): void;
   it(name: string, body: () => Promise<void>): void;
 }
 
 /**
- * Holds a transport to what every transport promises: `describeTransport("grpc", open, { describe, it })`. `open` starts it
- * around the service it is handed, and connects.
+ * Tests that a transport keeps the contract: `describeTransport("grpc", open, { describe, it })`. `open` starts it
+ * around the given service, and connects.
  */
 export function describeTransport(
   name: string,
@@ -127,8 +127,8 @@ interface Conversation {
 type Policies = readonly Readonly<Record<string, unknown>>[];
 type ServiceParts = Partial<Omit<ServiceOptions, "limiter">>;
 
-/** A service on policies, at a time that stands still. */
-function serviceOf(policies: Policies, parts: ServiceParts = {}, counters?: CounterStore): Service {
+/** A service on policies, with time standing still. */
+function createContractService(policies: Policies, parts: ServiceParts = {}, counters?: CounterStore): Service {
   const clock = new ManualClock();
   const limiter = createLimiter({
     policies: { policies, default: "none" },
@@ -152,23 +152,23 @@ const bob = { dimensions: { user: "bob" } };
 
 const conversations: readonly Conversation[] = [
   {
-    name: "allows as much as the limit holds, then denies and tells how long to wait",
+    name: "allows up to the limit, then denies and says how long to wait",
     needs: [],
-    service: () => serviceOf(perUser),
+    service: () => createContractService(perUser),
     async run({ expect }) {
       for (const remaining of [2, 1, 0])
         await expect(ada, { allowed: true, limit: 3, remaining, retryAfterMs: undefined }, "there is room");
       const denied = { allowed: false, limit: 3, remaining: 0, retryAfterMs: 20_000 };
       await expect(ada, denied, "three a minute are used up, and one comes back in 20 s");
       await expect(ada, denied, "a denial takes nothing, so the wait stays as it is");
-      await expect(bob, { allowed: true, remaining: 2 }, "another subject has a counter of its own");
+      await expect(bob, { allowed: true, remaining: 2 }, "another subject has another counter");
     },
   },
   {
     name: "charges all limits of a request or none",
     needs: [],
     service: () =>
-      serviceOf([
+      createContractService([
         {
           id: "calls",
           limits: [
@@ -186,9 +186,9 @@ const conversations: readonly Conversation[] = [
     },
   },
   {
-    name: "takes what a request costs",
+    name: "takes the cost of a request",
     needs: ["cost"],
-    service: () => serviceOf([{ id: "calls", limits: [{ by: ["user"], windows: ["5/h"] }] }]),
+    service: () => createContractService([{ id: "calls", limits: [{ by: ["user"], windows: ["5/h"] }] }]),
     async run({ expect }) {
       await expect({ ...ada, cost: 3 }, { allowed: true, remaining: 2 }, "five less three");
       await expect({ ...ada, cost: 3 }, { allowed: false, remaining: 2 }, "two are left");
@@ -198,43 +198,43 @@ const conversations: readonly Conversation[] = [
   {
     name: "denies a cost that never fits, without a wait",
     needs: ["cost"],
-    service: () => serviceOf([{ id: "calls", limits: [{ by: ["user"], windows: ["5/h"] }] }]),
+    service: () => createContractService([{ id: "calls", limits: [{ by: ["user"], windows: ["5/h"] }] }]),
     async run({ expect }) {
       await expect({ ...ada, cost: 6 }, { allowed: false, retryAfterMs: undefined }, "waiting does not help");
       await expect({ ...ada, cost: 5 }, { allowed: true, remaining: 0 }, "nothing was taken");
     },
   },
   {
-    name: "lets pass what no policy limits",
+    name: "allows a request that no policy limits",
     needs: [],
-    service: () => serviceOf([{ id: "staff", unlimited: true }]),
+    service: () => createContractService([{ id: "staff", unlimited: true }]),
     async run({ expect }) {
       const unlimited = { allowed: true, limit: undefined, remaining: undefined, retryAfterMs: undefined };
       for (let i = 0; i < 5; i++) await expect(ada, unlimited, "the policy is unlimited");
     },
   },
   {
-    name: "refuses a policy that is not there",
+    name: "refuses an unknown policy",
     needs: ["policies"],
-    service: () => serviceOf(perUser),
+    service: () => createContractService(perUser),
     async run({ expect, refused }) {
       await refused({ ...ada, policies: ["nowhere"] }, "policy_not_found", /nowhere/);
       await expect({ ...ada, policies: ["calls"] }, { allowed: true, remaining: 2 }, "nothing was charged before");
     },
   },
   {
-    name: "refuses a request that is none, and names the field",
+    name: "refuses an invalid request, and names the field",
     needs: ["strict values"],
-    service: () => serviceOf([{ id: "calls", limits: [{ by: ["ip"], windows: ["3/m"] }] }]),
+    service: () => createContractService([{ id: "calls", limits: [{ by: ["ip"], windows: ["3/m"] }] }]),
     async run({ expect, refused }) {
       await refused({ dimensions: { ip: "not an address" } }, "invalid_request", /\bip\b/);
       await expect({ dimensions: { ip: "192.0.2.1" } }, { allowed: true, remaining: 2 }, "the next is served");
     },
   },
   {
-    name: "refuses a cost that is none, and names it",
+    name: "refuses an invalid cost, and names it",
     needs: ["cost"],
-    service: () => serviceOf(perUser),
+    service: () => createContractService(perUser),
     async run({ expect, refused }) {
       await refused({ ...ada, cost: -1 }, "invalid_request", /\bcost\b/);
       await refused({ ...ada, cost: 100_001 }, "invalid_request", /\bcost\b/);
@@ -242,9 +242,9 @@ const conversations: readonly Conversation[] = [
     },
   },
   {
-    name: "charges an id once, and refuses it for something else",
+    name: "charges an id once, and refuses it for another request",
     needs: ["id"],
-    service: () => serviceOf(perUser),
+    service: () => createContractService(perUser),
     async run({ expect, refused }) {
       await expect({ ...ada, id: "order-1" }, { allowed: true, remaining: 2 }, "the first time");
       await expect({ ...ada, id: "order-1" }, { allowed: true, remaining: 2 }, "the same again");
@@ -255,17 +255,17 @@ const conversations: readonly Conversation[] = [
   {
     name: "takes nothing for a preview",
     needs: ["preview"],
-    service: () => serviceOf(perUser),
+    service: () => createContractService(perUser),
     async run({ expect }) {
-      await expect({ ...ada, preview: true }, { allowed: true, remaining: 3 }, "as it stands, before");
+      await expect({ ...ada, preview: true }, { allowed: true, remaining: 3 }, "the state before");
       await expect({ ...ada, preview: true }, { allowed: true, remaining: 3 }, "the first one took nothing");
       await expect(ada, { allowed: true, remaining: 2 }, "neither did the second");
     },
   },
   {
-    name: "asks for a token, and for the role that a check needs",
+    name: "requires a token, and the role that a check needs",
     needs: ["tokens"],
-    service: () => serviceOf(perUser, { access: tokensByRole }),
+    service: () => createContractService(perUser, { access: tokensByRole }),
     async run({ ask, refused }) {
       await refused(ada, "unauthenticated", /token/);
       await refused(ada, "unauthenticated", /token/, "guessed");
@@ -275,7 +275,7 @@ const conversations: readonly Conversation[] = [
     },
   },
   {
-    name: "sheds load with an error of its own, which is no denial",
+    name: "sheds load with a separate error, which is not a denial",
     needs: [],
     service() {
       const limiter = createLimiter({ policies: { policies: perUser } });
@@ -285,15 +285,15 @@ const conversations: readonly Conversation[] = [
     },
     async run({ expect, refused }) {
       await expect(ada, { allowed: true }, "one a second is decided");
-      await refused(ada, "overloaded", /ask again/);
-      await refused(bob, "overloaded", /ask again/);
+      await refused(ada, "overloaded", /retry shortly/);
+      await refused(bob, "overloaded", /retry shortly/);
     },
   },
   {
-    name: "answers as the policy says while counters are away, and a denial then is no error",
+    name: "answers as the policy says while counters are unavailable, and a denial then is not an error",
     needs: [],
     service: () =>
-      serviceOf(
+      createContractService(
         ["open", "closed"].map((mode) => ({
           id: mode,
           domain: mode,
@@ -305,17 +305,17 @@ const conversations: readonly Conversation[] = [
       ),
     async run({ expect }) {
       await expect({ ...ada, domain: "open" }, { allowed: true }, "it fails open");
-      await expect({ ...ada, domain: "open" }, { allowed: true }, "it fails open, however often");
+      await expect({ ...ada, domain: "open" }, { allowed: true }, "it keeps failing open");
       await expect({ ...ada, domain: "closed" }, { allowed: false }, "it fails closed");
     },
   },
   {
-    name: "obeys the kill switch: denies everything, with a wait, as an answer and no error",
+    name: "obeys the kill switch: denies everything, with a wait, as an answer and not an error",
     needs: [],
     service: () => forcedService("closed"),
     async run({ expect }) {
       await expect(ada, { allowed: false, retryAfterMs: 60_000 }, "it is closed");
-      await expect({ ...ada, domain: "elsewhere" }, { allowed: false }, "also what nothing limits");
+      await expect({ ...ada, domain: "elsewhere" }, { allowed: false }, "even an unlimited request");
     },
   },
   {
@@ -324,15 +324,15 @@ const conversations: readonly Conversation[] = [
     service: () => forcedService("open"),
     async run({ expect }) {
       for (let i = 0; i < 5; i++) await expect(ada, { allowed: true, retryAfterMs: undefined }, "it is open");
-      await expect({ ...ada, domain: "elsewhere" }, { allowed: true }, "also what nothing limits");
+      await expect({ ...ada, domain: "elsewhere" }, { allowed: true }, "even an unlimited request");
     },
   },
   {
-    name: "tells nothing of what went wrong inside, and serves the next request",
+    name: "reveals nothing about internal errors, and serves the next request",
     needs: [],
     service() {
       let broken = true;
-      const service = serviceOf(perUser);
+      const service = createContractService(perUser);
       return {
         ...service,
         decide: {
@@ -347,21 +347,21 @@ const conversations: readonly Conversation[] = [
     },
     async run({ ask, expect }) {
       const { error } = await ask(ada);
-      assert.ok(error !== undefined, "an error is told as one");
+      assert.ok(error !== undefined, "an error is reported as one");
       assert.doesNotMatch(JSON.stringify(error), /hunter2|10\.1\.2\.3/);
       await expect(ada, { allowed: true, remaining: 2 }, "the next is served");
     },
   },
 ];
 
-/** Tokens are named like their roles. */
+/** Tokens have the names of their roles. */
 const tokensByRole: Access = {
   identify(token) {
     const role = roles.find((one): one is Role => one === token);
-    if (role === undefined) throw new SluiceError("unauthenticated", "a token is needed that is known here");
-    return { name: role, may: new Set(permissionsOf[role]) };
+    if (role === undefined) throw new SluiceError("unauthenticated", "a valid token is required");
+    return { name: role, may: new Set(rolePermissions[role]) };
   },
 };
 
-/** Stands for any store elsewhere in an outage. */
+/** Stands for any remote store in an outage. */
 const awayCounters: CounterStore = failingCounters(() => new StoreUnavailable("storage_timeout", "did not answer"));

@@ -1,4 +1,4 @@
-/** What turns one schema version into the next. */
+/** One step from a schema version to the next. */
 export interface Migration {
   /** Counts up from 1, without gaps. */
   readonly version: number;

@@ -100,7 +100,7 @@ async function refuseTakenRules({ tables, all }: Session, rows: readonly Tables[
   for (const { id, rule_key } of holders) if (wanted.get(rule_key ?? "") !== id) throw new RuleTaken(id);
 }
 
-/** What is not a version comes before every version. */
+/** Anything that is not a version sorts before every version. */
 function versionFromDigits(digits: string): number {
   const version = Number(digits);
   return Number.isSafeInteger(version) ? version : 0;

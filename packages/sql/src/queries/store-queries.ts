@@ -7,8 +7,9 @@ import { createPulseChange, createPulseView } from "./pulse.ts";
 import { createRolloutChange, createRolloutView, createTallyNote } from "./rollouts.ts";
 import { createSubjectChange, createSubjectView } from "./subjects.ts";
 import { createTokenChange, createTokenNote, createTokenView } from "./tokens.ts";
+import { createUsageNote, createUsageView } from "./usage.ts";
 
-/** What can be read in one transaction. */
+/** The reads available in every transaction. */
 export function createStoreView(session: Session): StoreView {
   return {
     ...createPulseView(session),
@@ -18,10 +19,11 @@ export function createStoreView(session: Session): StoreView {
     ...createTokenView(session),
     ...createAuditView(session),
     ...createNodeView(session),
+    ...createUsageView(session),
   };
 }
 
-/** What can be written alongside changes. */
+/** The writes that run alongside changes. */
 export function createStoreNote(session: Session): StoreNote {
   return {
     ...createStoreView(session),
@@ -29,12 +31,14 @@ export function createStoreNote(session: Session): StoreNote {
     ...createTokenNote(session),
     ...createAuditNote(session),
     ...createNodeNote(session),
+    ...createUsageNote(session),
   };
 }
 
 /**
- * What can be written in a change. No other change runs at the same time, so a query finds out whether a name is taken before the
- * write: a statement that failed would have undone everything before it. Indexes forbid the same, to writers outside of Sluice.
+ * The writes available in a change. No other change runs at the same time, so a query finds out whether a name is taken
+ * before the write: a failed statement would undo everything before it. Indexes enforce the same for writers outside of
+ * Sluice.
  */
 export function createStoreChange(session: Session): StoreChange {
   return {

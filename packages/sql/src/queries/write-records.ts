@@ -6,7 +6,7 @@ import type { Session } from "../transact.ts";
 /** SQLite takes 32 766 parameters in one statement, and a row has at most twenty. With long documents a statement stays bounded. */
 const rowsAtOnce = 100;
 
-/** What writing needs of a `Table`. */
+/** The part of a `Table` that writing needs. */
 interface WrittenTable<Entity, Row> {
   readonly name: keyof Tables;
   readonly key: readonly (keyof Row)[];
@@ -49,7 +49,7 @@ export async function putRows<Row extends object>(
 ): Promise<void> {
   const key = table.key as readonly string[];
   const replaced = Object.keys(rows[0] ?? {}).filter((column) => !key.includes(column));
-  // Kysely cannot follow a table that is a type parameter; the parameters of this function have tied rows to tables already.
+  // Kysely cannot follow a table that is a type parameter; this function's parameters already tie rows to tables.
   const untyped = tables as unknown as Kysely<{ [table: string]: { [column: string]: unknown } }>;
   await run(
     untyped

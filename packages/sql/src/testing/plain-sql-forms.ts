@@ -1,13 +1,14 @@
 /**
- * Every form of statement that the policy store sends, and what of CockroachDB accepts it. `name` is any name, `$` a parameter, `0`
- * a number; [ ] may be left out; < > is one of the parts below. Rules are those of its grammar (`docs/generated/sql/bnf` in its
- * repository, `pkg/sql/parser/sql.y`), pages are of its documentation, at https://www.cockroachlabs.com/docs/stable/.
+ * Every form of statement that the policy store sends, with the CockroachDB rule that accepts it. `name` is any name,
+ * `$` a parameter, `0` a number; [ ] is optional; < > is one of the parts below. Rules are those of its grammar
+ * (`docs/generated/sql/bnf` in its repository, `pkg/sql/parser/sql.y`), pages are of its documentation, at
+ * https://www.cockroachlabs.com/docs/stable/.
  */
 export interface SqlForm {
   readonly form: string;
   readonly rule: string;
   readonly page: string;
-  /** What is sent to PostgreSQL alone, or what becomes of it where it is refused. */
+  /** Set if the form goes to PostgreSQL alone, or if refusing it has a consequence: says which. */
   readonly not?: string;
 }
 
@@ -24,6 +25,16 @@ export const statementForms: readonly SqlForm[] = [
     page: "select-clause, order-by, limit-offset, select-for-update",
   },
   {
+    form: "select <column> from name inner join name on name . name = name . name where <condition> group by <name> order by <order> limit $",
+    rule: "joined_table: table_ref opt_join_type JOIN table_ref join_qual, group_clause",
+    page: "joins, select-clause",
+  },
+  {
+    form: "insert into name ( <name> ) select <column> from name where <condition> group by <name> on conflict ( <name> ) do update set <assignment>",
+    rule: "insert_stmt, insert_rest: '(' insert_column_list ')' select_stmt, on_conflict",
+    page: "insert (from a SELECT statement)",
+  },
+  {
     form: "select <now> as name",
     rule: "target_elem: a_expr AS target_name; from_clause is optional",
     page: "select-clause",
@@ -31,7 +42,7 @@ export const statementForms: readonly SqlForm[] = [
   { form: "select version ( ) as name", rule: "func_application", page: "functions-and-operators" },
   { form: "select 0", rule: "simple_select_clause", page: "select-clause" },
   { form: "select pg_notify ( $ , $ ) as name", rule: "none", page: "none", not: postgresAlone },
-  { form: "listen name", rule: "none", page: "none", not: "refused, which is told, and nodes look instead" },
+  { form: "listen name", rule: "none", page: "none", not: "refused, which is logged, and nodes poll instead" },
   {
     form: "insert into name ( <name> ) values <row> [on conflict [( <name> )] do nothing] [returning <name>]",
     rule: "insert_stmt, values_clause, on_conflict, returning_clause",
@@ -66,12 +77,12 @@ export const statementForms: readonly SqlForm[] = [
   {
     form: "begin isolation level read committed",
     rule: "legacy_begin_stmt, transaction_mode: ISOLATION LEVEL iso_level",
-    page: "read-committed (runs as SERIALIZABLE where a cluster has turned it off)",
+    page: "read-committed (runs as SERIALIZABLE if a cluster has turned it off)",
   },
   {
     form: "begin isolation level repeatable read , read only",
     rule: "transaction_mode_list with opt_comma, iso_level, transaction_read_mode",
-    page: "begin-transaction, transactions (not below what is asked for: SERIALIZABLE is one view of one moment as well)",
+    page: "begin-transaction, transactions (never below the requested level: SERIALIZABLE is one view of one moment as well)",
   },
   {
     form: "set local <timeout> = 0",
@@ -82,7 +93,7 @@ export const statementForms: readonly SqlForm[] = [
   { form: "rollback", rule: "rollback_stmt", page: "rollback-transaction" },
 ];
 
-/** Parts that are repeated, and by what. */
+/** Parts that are repeated, and their separators. */
 export const separators: Readonly<Record<string, string>> = {
   column: ",",
   name: ",",
@@ -109,6 +120,18 @@ export const partForms: readonly SqlPart[] = [
     page: "functions-and-operators",
   },
   {
+    part: "column",
+    form: "cast ( sum ( name ) as bigint ) as name",
+    rule: "target_elem, func_expr_common_subexpr: CAST, func_application",
+    page: "functions-and-operators (a sum of INT is a DECIMAL there as well)",
+  },
+  {
+    part: "column",
+    form: "cast ( $ as bigint ) as name",
+    rule: "target_elem, func_expr_common_subexpr: CAST",
+    page: "scalar-expressions",
+  },
+  {
     part: "order",
     form: "name",
     rule: "sortby; names of columns without NULL, which sorts first there",
@@ -133,6 +156,12 @@ export const partForms: readonly SqlPart[] = [
   },
   { part: "assignment", form: "name = $", rule: "single_set_clause", page: "update" },
   { part: "assignment", form: "name = name + 0", rule: "single_set_clause, a_expr '+' a_expr", page: "update" },
+  {
+    part: "assignment",
+    form: "name = name . name + excluded . name",
+    rule: "single_set_clause, a_expr '+' a_expr, column_path",
+    page: "insert",
+  },
   { part: "assignment", form: "name = excluded . name", rule: "single_set_clause, column_path", page: "insert" },
   { part: "condition", form: "name = $", rule: "a_expr '=' a_expr", page: "scalar-expressions" },
   { part: "condition", form: "name = 0", rule: "a_expr '=' a_expr", page: "partial-indexes" },
@@ -154,6 +183,7 @@ export const partForms: readonly SqlPart[] = [
     page: "subqueries",
   },
   { part: "condition", form: "name . name = excluded . name", rule: "column_path", page: "insert" },
+  { part: "condition", form: "name . name < excluded . name", rule: "a_expr '<' a_expr", page: "insert" },
   { part: "condition", form: "name . name <= excluded . name", rule: "a_expr LESS_EQUALS a_expr", page: "insert" },
   { part: "condition", form: "name . name > excluded . name + 0", rule: "a_expr '+' a_expr", page: "insert" },
   {

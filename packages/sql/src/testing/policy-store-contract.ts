@@ -4,6 +4,7 @@ import { listCases } from "./contract/list-cases.ts";
 import type { PolicyStoreCase } from "./contract/policy-store-case.ts";
 import { recordCases } from "./contract/record-cases.ts";
 import { upkeepCases } from "./contract/upkeep-cases.ts";
+import { usageCases } from "./contract/usage-cases.ts";
 
 /** What every policy store promises. */
 export const policyStoreContract: readonly PolicyStoreCase[] = [
@@ -11,5 +12,6 @@ export const policyStoreContract: readonly PolicyStoreCase[] = [
   ...listCases,
   ...changeCases,
   ...upkeepCases,
+  ...usageCases,
   ...lifetimeCases,
 ];

@@ -1,4 +1,4 @@
-/** A PostgreSQL, and whoever may do everything there. */
+/** A PostgreSQL, and a superuser of it. */
 export interface PostgresToPose {
   readonly url: string;
   psql(statements: string, url?: string): Promise<string>;
@@ -7,8 +7,8 @@ export interface PostgresToPose {
 let databases = 0;
 
 /**
- * A database on a real PostgreSQL that gives its name as CockroachDB, compares texts by their bytes as that does, and refuses what
- * that refuses: NOTIFY, columns with the collation "C", and changes of the schema inside of a transaction. Resolves with its URL.
+ * A database on a real PostgreSQL that calls itself CockroachDB. Like CockroachDB it compares texts by their bytes and
+ * refuses NOTIFY, columns with the collation "C", and schema changes inside of a transaction. Resolves with its URL.
  */
 export async function poseAsCockroach(server: PostgresToPose): Promise<string> {
   databases += 1;
@@ -16,12 +16,12 @@ export async function poseAsCockroach(server: PostgresToPose): Promise<string> {
   const url = server.url.replace(/\/postgres$/, `/${name}`);
   await server.psql(`create database ${name} template template0 encoding 'UTF8' locale_provider libc locale 'C'`);
   await server.psql(disguise, url);
-  // Functions of its own go before those of PostgreSQL.
+  // Functions in this schema take precedence over PostgreSQL's.
   await server.psql(`alter database ${name} set search_path = public, pg_catalog`);
   return url;
 }
 
-/** Where a statement is a transaction by itself, both begin at the same time. */
+/** If a statement is a whole transaction, both begin at the same time. */
 const disguise = `
   create function version() returns text language sql as $$ select 'CockroachDB CCL v25.2.0 (a PostgreSQL in disguise)' $$;
 

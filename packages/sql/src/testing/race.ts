@@ -1,5 +1,5 @@
-// One of many processes that change the same store: node race.ts <url> <count>. Opens it, and makes so many changes, each of what the
-// one before it left. Prints the generations that they were.
+// One of many processes that change the same store: node race.ts <url> <count>. Opens the store and makes `count`
+// changes, each based on the previous one. Prints their generations.
 import { openPolicyStore } from "../open-policy-store.ts";
 import { sample } from "./sample-records.ts";
 

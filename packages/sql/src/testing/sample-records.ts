@@ -11,7 +11,7 @@ import type {
   VersionRecord,
 } from "../records.ts";
 
-/** A record of each kind, whose every field is filled, and with the fields that a test is about. */
+/** A sample record of each kind with every field set, apart from the fields that a test overrides. */
 export const sample = {
   policy: (given: Partial<PolicyRecord> = {}): PolicyRecord => ({
     id: "login",

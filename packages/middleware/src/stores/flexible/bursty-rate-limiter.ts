@@ -1,4 +1,5 @@
-import type { Key, OperationOptions, RateLimiterAbstract } from "./rate-limiter-abstract.ts";
+import type { RateLimiterAbstract } from "./rate-limiter-abstract.ts";
+import type { Key, OperationOptions } from "./rate-limiter-options.ts";
 import { RateLimiterRes } from "./rate-limiter-res.ts";
 
 /** A limiter with a second one that is used if the first denies. The answer is the first's, with the shorter of the two waits. */

@@ -1,5 +1,6 @@
 import { wrongOption } from "../limits-by-shape.ts";
-import { type Key, RateLimiterAbstract } from "./rate-limiter-abstract.ts";
+import { RateLimiterAbstract } from "./rate-limiter-abstract.ts";
+import type { Key } from "./rate-limiter-options.ts";
 import type { RateLimiterRes } from "./rate-limiter-res.ts";
 
 /** Several limiters that must all have room; each of them counts every request. Answers are keyed by `keyPrefix`. */

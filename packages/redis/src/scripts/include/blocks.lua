@@ -1,9 +1,10 @@
--- A block is `until_us:length_ms`: until when, and how long it was begun for. No block lasts longer than its own length: where
--- it says so, the clock was set back. Blocks without a length are of an earlier version, and as long as `block_for`.
+-- A block is `until_us:length_ms`: when it ends, and how long it was begun for. No block lasts longer than its length:
+-- if it seems to, the clock was set back. Blocks without a length are from an earlier version, and as long as
+-- `block_for`.
 local longest_block_ms = 31622400000
 local latest_moment_us = 9007199254740992
 
--- Until when a block lasts, how long it was begun for, and whether that had to be brought back; 0 where there is none.
+-- When a block ends, how long it was begun for, and whether that had to be corrected; 0 if there is none.
 local function read_block(text, block_for_ms)
   local until_us, length_ms = string.match(text or '', '^(%d+):(%d+)$')
   if not until_us then until_us, length_ms = string.match(text or '', '^%d+$'), block_for_ms end
@@ -19,7 +20,7 @@ local function block_text(until_us, length_ms)
   return string.format('%.0f:%.0f', until_us, length_ms)
 end
 
--- For how many milliseconds a block still lasts, and the length of one that had to be brought back, which is to be written down.
+-- How many milliseconds a block still lasts, and the length of one that had to be corrected, which must be written.
 local function blocked_for(text, block_for_ms)
   local until_us, length_ms, brought_back = read_block(text, block_for_ms)
   return math.ceil(math.max(until_us - now_us, 0) / 1000), brought_back and length_ms

@@ -1,18 +1,19 @@
 local call, format = redis.call, string.format
 
--- Undefined where the key is gone, or holds something else than text.
+-- Nil if the key is gone, or holds anything but text.
 local function text_of(name)
   local value = redis.pcall('GET', name)
   return type(value) == 'string' and value or nil
 end
 
--- What a mark is called, and how much was given back to its counter since it began. Undefined for what is no mark.
+-- A mark's name, and how much was given back to its counter since it began. Nil if it is not a mark.
 local function read_mark(name)
   return string.match(text_of(name) or '', '^([%w_-]+) (%d+)$')
 end
 
--- A take left the counter `taken` units ahead of now. Of the stretch of time that its cost is worth only what has not drained is
--- given back, less what was given to the counter since. What is left then as text, and how much is given; nil where it is too late.
+-- A take left the counter `taken` units ahead of now. Only the part of its cost's stretch of time that has not drained
+-- is given back, less what was given to the counter since. Returns what is left, as text, and how much is given; nil if
+-- it is too late.
 local function give_arrival(name, cost_worth, tolerance, taken, given_since)
   local value = text_of(name)
   if not value then return nil end
@@ -32,7 +33,7 @@ local function give_arrival(name, cost_worth, tolerance, taken, given_since)
   return wide and (debt and 'w-' or 'w') .. instant_text(left) or arrival_text(left, debt), given
 end
 
--- A counter as it is after something was given back, and its mark where that has to be told.
+-- Writes a counter after giving something back, and its mark if that has to be noted.
 local function write_given(name, text, mark_name, begun, given_text, given)
   call('SET', name, text, 'KEEPTTL')
   if given > 0 then call('SET', mark_name, begun .. ' ' .. format('%.0f', given_text + given), 'KEEPTTL') end

@@ -1,15 +1,16 @@
--- A ledger is what was granted of a limit to a subject and is unspent, by the epoch at whose end that is forgotten. It is kept as
--- a `G`, then per epoch its number since 1970 and its units. Epochs are those of `epochOf` in core, by this server's clock.
+-- A ledger holds what was granted of a limit to a subject and is unspent, by the epoch at whose end it is forgotten. It
+-- is stored as a `G`, then per epoch its number since 1970 and its units. Epochs are those of `leaseEpoch` in core, by
+-- this server's clock.
 local epoch_form, epoch_bytes, ledger_tag = '<I4d', 12, 71
 local epoch_ms, margin_ms, longest_hold_ms = 10000, 5000, 86400000
 
--- The epoch of what is granted or kept now for so long.
+-- The epoch of what is granted or kept now for `hold_ms`.
 local function epoch_of(hold_ms)
   return ceil((now_ms + hold_ms + margin_ms) / epoch_ms)
 end
 
 local latest_epoch = epoch_of(longest_hold_ms)
--- As they stand in this call, by the number of their key: `units` by epoch, their `total`, and whether that has `changed`.
+-- The ledgers in this call, by key number: `units` by epoch, their `total`, and whether it has `changed`.
 local ledgers = {}
 
 local function add_units(ledger, epoch, amount)
@@ -17,7 +18,7 @@ local function add_units(ledger, epoch, amount)
   ledger.total = ledger.total + amount
 end
 
--- What of so many units was still there, and is no longer.
+-- Removes up to `amount` units, and returns how many were still there.
 local function remove_units(ledger, epoch, amount)
   local before = ledger.units[epoch] or 0
   local removed = math.min(before, amount)
@@ -28,8 +29,8 @@ local function remove_units(ledger, epoch, amount)
   return removed
 end
 
--- Epochs that have ended are forgotten. None ends later than that of the longest hold from now: where it says so the clock was
--- set back. Such a one is brought back, for good: otherwise it would be found so until the clock had caught up.
+-- Epochs that have ended are forgotten. None ends later than that of the longest hold from now: if one seems to, the
+-- clock was set back. It is corrected for good: otherwise it would stay wrong until the clock had caught up.
 local function read_ledger(value)
   local ledger = { units = {}, total = 0, changed = false }
   if not value then return ledger end
@@ -63,9 +64,9 @@ local function grant_units(ledger, epoch, amount)
   ledger.changed = true
 end
 
--- Takes out what became of earlier grants, and lets what is kept go over to the new epoch. Nothing is kept or returned that was not
--- granted in that epoch: a client that claims more has made it up, or the ledger was lost. How much was still there
--- of what is returned, and of what is kept.
+-- Removes settled units of earlier grants, and moves those that are kept to the new epoch. Nothing is kept or returned
+-- that was not granted in that epoch: a client that claims more made it up, or the ledger was lost. Returns how much of
+-- the returned and of the kept units was still there.
 local function settle_units(ledger, epoch, spent, kept, returned, new_epoch)
   local known = remove_units(ledger, epoch, kept)
   remove_units(ledger, epoch, spent)

@@ -1,7 +1,8 @@
--- Marks of receipts as they will be after what this call gives back; false for those that go.
+-- Marks of receipts as they will be after this call's credits; false for those that go.
 local marks = {}
 
--- To receipts that are out it is as if another one had been redeemed. An emptied counter holds nothing of what they stand for.
+-- Outstanding receipts see a credit as another one being redeemed. An emptied counter holds nothing of what they stand
+-- for.
 local function note_credit(mark_key, emptied, given)
   local mark = marks[mark_key]
   if mark == nil then mark = values[mark_key] end

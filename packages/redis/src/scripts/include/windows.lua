@@ -1,4 +1,4 @@
--- Windows of every kind: read from what the keys hold, decided, and written back. The same formulas, in the same order and
+-- Windows of every kind: read from their keys, decided, and written back. The same formulas, in the same order and with
 -- the same numbers, as Sluice's own algorithms, so that both agree to the last bit.
 --
 -- A plan is bytes: per request a head, then its windows.
@@ -7,13 +7,13 @@
 --           cost, capacity, a, b, c, block_for_ms, life_ms
 --           A cost below 0, in a charge, is to be given back; `a` is what that is worth.
 --   kinds   1 arrival    capacity: what it is worth  a: what the cost is worth  b: tolerance  c: furthest
---           2 the same, kept in the form for windows that reach far
+--           2 the same, stored in the form for windows that reach far
 --           3 count      a: per_ms, 0 for a one-off quota, −1 for a calendar's, which ends at b, the next at c, began at life
 --           4 sliding    a: per_ms
 --           5 log        a: per_ms
 --           6 record     a: how many windows of its limit come before it; see `read_record`
--- A counter is a table: `ahead`, `debt`, `stored` · `ends`, `count` · `idle`, `current`, `previous` · `entries`, `first`, `used` ·
--- `updated`, `denied`.
+-- A counter is a table: `ahead`, `debt`, `stored` · `ends`, `count` · `idle`, `current`, `previous` · `entries`,
+-- `first`, `used` · `updated`, `denied`.
 local pack, unpack_from, byte, format = struct.pack, struct.unpack, string.byte, string.format
 local ceil, call = math.ceil, redis.call
 local head_form, window_form = '<HBHHH', '<BHBHHHddddddd'
@@ -46,7 +46,7 @@ local function read_arrival(value)
   return counter
 end
 
--- Whole, and not more than Lua counts exactly. False for infinity and for what is no number.
+-- Whole, and small enough for Lua to count exactly. False for infinity and for anything but a number.
 local function is_whole(number)
   return number >= 0 and number <= span and number % 1 == 0
 end
@@ -79,7 +79,7 @@ local function read_log(value)
       return { entries = {}, first = 1, used = 0 }
     end
     before = time
-    -- By a clock that was set back since, it has not happened yet.
+    -- Dated after now by a clock that was set back since.
     if time > now_ms then time, counter.misfit = now_ms, true end
     entries[#entries + 1] = time
     entries[#entries + 1] = cost
@@ -87,7 +87,8 @@ local function read_log(value)
   return counter
 end
 
--- What is recorded with a limit: when it was last decided by, and how much it has denied in a row since it last allowed anything.
+-- What is recorded with a limit: when it last decided, and how much it has denied in a row since it last allowed
+-- anything.
 local function read_record(value)
   local updated, denied = string.match(value or '', '^(%d+) (%d+)$')
   updated, denied = tonumber(updated), tonumber(denied)
@@ -96,7 +97,7 @@ local function read_record(value)
   return { updated = 0, denied = 0 }
 end
 
--- Drops what no longer counts.
+-- Drops entries that no longer count.
 local function settle(counter, per_ms)
   local entries, first = counter.entries, counter.first
   while first < #entries and now_ms - entries[first] >= per_ms do
@@ -116,7 +117,7 @@ local function add_entry(counter, cost, per_ms)
   entries[#entries + 1] = now_ms
   entries[#entries + 1] = cost
   if (#entries - counter.first + 1) / 2 <= exact_entries then return end
-  -- Above 256 they merge into slots of per/256, each dated at its newest.
+  -- Above 256 entries they merge into slots of per/256, each dated at its newest.
   local slot_ms, merged, slot = per_ms / exact_entries, {}, nil
   for i = counter.first, #entries, 2 do
     local slot_of_entry = floor(entries[i] / slot_ms)
@@ -136,9 +137,9 @@ local function aligned_end(per_ms)
   return (floor(floor(now_ms) / per_ms) + 1) * per_ms
 end
 
--- The window as it stands now. No window ends later than one that begins now: where it says so the clock was set back. Such a
--- misfit is brought back, and a take writes that down even where it denies: otherwise it would be found so again and again,
--- until the clock had caught up, and the subject be locked out.
+-- The window as it stands now. No window ends later than one that begins now: if it seems to, the clock was set back.
+-- Such a misfit is corrected, and a take writes the correction even if it denies: otherwise the subject would be locked
+-- out until the clock had caught up.
 local function counter_of(kind, key, a, c, life_ms)
   local counter = counters[key]
   if not counter then
@@ -157,7 +158,7 @@ local function counter_of(kind, key, a, c, life_ms)
       counter = read_record(value)
     end
     counters[key] = counter
-    -- Of a calendar's window it is the beginning, and no window of that kind is longer than a month.
+    -- For a calendar's window this is the beginning, and no window of that kind is longer than a month.
     needed_ms[key] = kind == 3 and a < 0 and 2 * once_ms or life_ms
   end
   if kind == 3 then
@@ -185,8 +186,8 @@ local function clamp(counter, full, furthest)
   end
 end
 
--- How long until an entry is freed that leaves more than there is now: the oldest that counts, unless the log is in debt. Where a take
--- would merge entries it is dated as it will be then. 0 for an empty log.
+-- How long until an entry is freed that leaves more than there is now: the oldest that counts, unless the log is in
+-- debt. If a take would merge entries, it is dated as it will be then. 0 for an empty log.
 local function next_freed(counter, capacity, per_ms)
   local entries, first, freed = counter.entries, counter.first, counter.first
   if freed > #entries then return 0 end
@@ -205,7 +206,7 @@ local function next_freed(counter, capacity, per_ms)
   return ceil(per_ms - (now_ms - dated_ms))
 end
 
--- Whether the cost fits, and how the window stands in four numbers for the reply. Brings a misfit back first.
+-- Whether the cost fits, and how the window stands in four numbers for the reply. Corrects a misfit first.
 local function look(kind, counter, cost, capacity, a, b, c)
   if kind <= 2 then
     clamp(counter, capacity, c)
@@ -234,7 +235,7 @@ local function look(kind, counter, cost, capacity, a, b, c)
   return counter.used + cost <= capacity, counter.used, wait_ms, reset_ms, (#entries - counter.first + 1) / 2
 end
 
--- The end that a count gets when it begins. A one-off quota's is put off by every use.
+-- The end that a count gets when it begins. Every use puts off a one-off quota's.
 local function end_of_count(counter, a, b, c)
   if a == 0 then return ceil(now_ms) + once_ms end
   if counter.count > 0 then return counter.ends end
@@ -255,7 +256,7 @@ local function take(kind, counter, cost, capacity, a, b, c)
       counter.ahead, counter.debt = after, nil
     else
       local bounded = math.min(after, b + capacity)
-      -- It may be further ahead already, by another tier.
+      -- It may be further ahead already, because of another tier.
       counter.ahead, counter.debt, counter.stored = math.max(counter.ahead, bounded), true, nil
     end
   elseif kind == 3 then
@@ -269,8 +270,8 @@ local function take(kind, counter, cost, capacity, a, b, c)
   end
 end
 
--- Gives a cost back, debt first and down to nothing. How much time that gave, where it is counted in time; nil where there was
--- nothing to give back. Whether anything is left is for `is_empty` to say.
+-- Gives a cost back, debt first and down to nothing. Returns how much time that gave, if it is counted in time; nil if
+-- there was nothing to give back. `is_empty` says whether anything is left.
 local function credit(kind, counter, cost, a, b)
   if kind <= 2 then
     if counter.ahead == 0 then return nil end
@@ -288,7 +289,8 @@ local function credit(kind, counter, cost, a, b)
       counter.current = counter.current - cost
       return 0
     end
-    -- Units of the previous window count for what has not faded of them: as many as are worth no more than the rest.
+    -- Units of the previous window count for the part of them that has not faded: as many as are worth no more than the
+    -- rest.
     local until_end = counter.idle - a - now_ms
     local units = floor(rest * a / until_end)
     if units * until_end > rest * a then units = units - 1 end
@@ -324,7 +326,7 @@ local function log_text(counter)
   return table.concat(parts)
 end
 
--- What can be added to where it is keeps its end, unless that has to be put off.
+-- A value that can be incremented in place keeps its expiry, unless that must be renewed.
 local function write_arrival(name, counter, life_ms)
   local arrival = counter.ahead < room and at + counter.ahead or counter.ahead - room
   local before = counter.stored
@@ -367,7 +369,7 @@ local function write_all()
   end
 end
 
--- One key of every call is asked for its end, and is given one if it has none: a counter for as long as it may be needed.
+-- Every call asks one key for its expiry, and gives it one if it has none: for a counter, as long as it may be needed.
 local function heal()
   if #KEYS == 0 then return 0 end
   local looked_at = now_us % #KEYS + 1
@@ -376,7 +378,7 @@ local function heal()
   return 1
 end
 
--- Keys that hold something else than text look absent until somebody asks.
+-- Keys that hold anything but text look absent until they are asked for their type.
 local function count_foreign()
   local absent = {}
   for key = 1, #KEYS do

@@ -19,7 +19,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-function settingsOf(env: Record<string, string>): Settings {
+function readSettings(env: Record<string, string>): Settings {
   const reading = parseSettings({ SLUICE_WORKERS: "2", ...env });
   if (reading.kind === "problems") throw new Error(JSON.stringify(reading.problems));
   return reading.settings;
@@ -30,28 +30,28 @@ const limits = "rate_limits:\n  - { name: p, scope: user, capacity: 5, refill_ra
 
 describe("how many workers there are", () => {
   it("is what settings say, and for auto one per core", () => {
-    expect(countWorkers(settingsOf({}))).toBe(2);
-    expect(countWorkers(settingsOf({ SLUICE_WORKERS: "auto" }))).toBe(availableParallelism());
+    expect(countWorkers(readSettings({}))).toBe(2);
+    expect(countWorkers(readSettings({ SLUICE_WORKERS: "auto" }))).toBe(availableParallelism());
   });
 });
 
 describe("whether there may be several workers", () => {
-  it("is decided by settings, and by policy files where settings say nothing", async () => {
+  it("is decided by settings, and by policy files if settings do not say", async () => {
     await writeFile(config, limits);
     const path = { RATE_LIMIT_CONFIG: config };
-    await expect(checkWorkers(settingsOf({}))).rejects.toThrow(refusal);
-    await expect(checkWorkers(settingsOf(path))).rejects.toThrow(refusal);
+    await expect(checkWorkers(readSettings({}))).rejects.toThrow(refusal);
+    await expect(checkWorkers(readSettings(path))).rejects.toThrow(refusal);
     for (const env of [{ SLUICE_REDIS_URL: "redis://a" }, { REDIS_CLUSTER_URL: "a:1" }])
-      await expect(checkWorkers(settingsOf({ ...path, ...env }))).resolves.toBeUndefined();
+      await expect(checkWorkers(readSettings({ ...path, ...env }))).resolves.toBeUndefined();
     await writeFile(config, `${limits}runtime: { redis: { host: a } }\n`);
-    await expect(checkWorkers(settingsOf(path))).resolves.toBeUndefined();
+    await expect(checkWorkers(readSettings(path))).resolves.toBeUndefined();
     await writeFile(config, `${limits}runtime: { fail_open: false }\n`);
-    await expect(checkWorkers(settingsOf(path))).rejects.toThrow(refusal);
+    await expect(checkWorkers(readSettings(path))).rejects.toThrow(refusal);
   });
 
-  it("is left to the first worker where policies cannot be read, which may have others to start with", async () => {
-    await expect(checkWorkers(settingsOf({ RATE_LIMIT_CONFIG: config }))).resolves.toBeUndefined();
+  it("is left to the first worker if policies cannot be read, which may have others to start with", async () => {
+    await expect(checkWorkers(readSettings({ RATE_LIMIT_CONFIG: config }))).resolves.toBeUndefined();
     const worker: WorkerLink = { number: 1, askOthers: async () => [], answer() {} };
-    await expect(startDaemon({ settings: settingsOf({}), log: silentLog, worker })).rejects.toThrow(refusal);
+    await expect(startDaemon({ settings: readSettings({}), log: silentLog, worker })).rejects.toThrow(refusal);
   });
 });

@@ -4,16 +4,16 @@ import { loadPolicies } from "../../data-plane/policy-files/policy-files.ts";
 import { SettingError } from "../../settings/parse-settings.ts";
 import type { Settings } from "../../settings/settings.ts";
 
-/** How many processes are wanted: one per core where settings say `auto`. */
+/** How many processes to run: one per core if settings say `auto`. */
 export function countWorkers({ workers }: Settings): number {
   return workers === 0 ? availableParallelism() : workers;
 }
 
-/** Throws a `SettingError` where several processes would each count for themselves. */
+/** Throws a `SettingError` if several processes would each count separately. */
 export async function checkWorkers(settings: Settings): Promise<void> {
   const { config, redis, redisNodes } = settings;
   if (redis !== undefined || redisNodes !== undefined) return;
-  // Policies that cannot be read are for the first worker to tell of, which may have others to start with.
+  // The first worker reports policies that cannot be read; it may have others to start with.
   const loaded = config === undefined ? undefined : await loadPolicies(config).catch(() => "unreadable" as const);
   if (loaded === "unreadable" || planCounters(settings, loaded?.runtime).kind === "redis") return;
   throw refuseLocalCounters();

@@ -1,23 +1,23 @@
 import cluster from "node:cluster";
 import { EventEmitter } from "node:events";
 import type { WorkerLink, WorkerTopic } from "../../observe/worker-link.ts";
-import type { Signals } from "../early-signals.ts";
+import type { Signals } from "../signals.ts";
 import type { Announcement, MessageToPrimary, MessageToWorker } from "./messages.ts";
 
 /** A worker's link to the process that started it. */
 export interface JoinedWorker extends WorkerLink {
-  /** What the first process asks for. Signals of the system do not count: a terminal sends them to both. */
+  /** Signals from the first process. Those of the system do not count: a terminal sends them to both. */
   readonly signals: Signals;
   announce(announcement: Announcement): void;
-  /** Lets go of the first process. */
+  /** Disconnects from the first process. */
   leave(): void;
 }
 
 const pagesWithinMs = 2_000;
 
-/** Resolves once the first process says to begin. Where it is gone, that is a signal to stop. */
+/** Resolves once the first process says to begin. If that is gone, it counts as a signal to stop. */
 export function joinWorkers(): Promise<JoinedWorker> {
-  const { signals, tell } = createToldSignals();
+  const { signals, forward } = createForwardedSignals();
   const asked = new Map<number, (pages: readonly string[]) => void>();
   let lastId = 0;
   const answers = new Map<WorkerTopic, () => Promise<string>>();
@@ -27,7 +27,7 @@ export function joinWorkers(): Promise<JoinedWorker> {
     if (process.connected) process.send?.(message, undefined, undefined, () => {});
   }
 
-  /** Empty where there is nothing to tell yet, so that nobody waits for it. */
+  /** Empty if there is nothing to report yet, so that the first process does not wait. */
   async function render(topic: WorkerTopic): Promise<string> {
     return (await answers.get(topic)?.()) ?? "";
   }
@@ -38,10 +38,10 @@ export function joinWorkers(): Promise<JoinedWorker> {
         begin?.(message.number);
         break;
       case "stop":
-        tell(message.signal);
+        forward(message.signal);
         break;
       case "reload":
-        tell("SIGHUP");
+        forward("SIGHUP");
         break;
       case "page wanted":
         void render(message.topic).then((page) => send({ kind: "page", id: message.id, page }));
@@ -52,10 +52,10 @@ export function joinWorkers(): Promise<JoinedWorker> {
     }
   }
 
-  const lost = (): void => tell("SIGTERM");
+  const lost = (): void => forward("SIGTERM");
   process.on("message", hear);
   process.on("disconnect", lost);
-  // Else Node ends a worker at once when the first process is gone, with everything that is in flight.
+  // Otherwise Node ends a worker at once when the first process is gone, with everything in flight.
   if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
 
   function askOthers(topic: WorkerTopic): Promise<readonly string[]> {
@@ -92,12 +92,12 @@ export function joinWorkers(): Promise<JoinedWorker> {
   });
 }
 
-/** Signals that are told by somebody. One that nobody listens to yet is kept for who does so first. */
-function createToldSignals(): { readonly signals: Signals; tell(signal: NodeJS.Signals): void } {
+/** Signals forwarded by the first process. One without a listener yet is kept for the first. */
+function createForwardedSignals(): { readonly signals: Signals; forward(signal: NodeJS.Signals): void } {
   const emitter = new EventEmitter();
   const missed = new Set<NodeJS.Signals>();
   return {
-    tell(signal): void {
+    forward(signal): void {
       if (!emitter.emit(signal)) missed.add(signal);
     },
     signals: {

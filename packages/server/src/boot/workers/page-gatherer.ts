@@ -2,9 +2,9 @@ import type { Worker } from "node:cluster";
 import type { WorkerTopic } from "../../observe/worker-link.ts";
 import type { MessageToWorker } from "./messages.ts";
 
-/** Pages of metrics or of other things, asked of workers. */
+/** Collects pages from workers, of metrics or other things. */
 export interface PageGatherer {
-  /** Those of the workers that answer in time. Never rejects. */
+  /** The pages of the workers that answer in time. Never rejects. */
   gather(workers: readonly Worker[], topic: WorkerTopic): Promise<readonly string[]>;
   hear(id: number, page: string): void;
 }

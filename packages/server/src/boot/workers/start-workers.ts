@@ -10,28 +10,28 @@ export interface WorkersOptions {
   readonly settings: Settings;
   readonly count: number;
   readonly log: Logger;
-  /** Hears once that all workers listen. */
+  /** Called once, when all workers listen. */
   readonly announce: (announcement: Announcement) => void;
 }
 
-/** Several processes behind the same ports, of which a crashed one is replaced. */
+/** Several processes behind the same ports; one that crashes is replaced. */
 export interface Workers {
-  /** Resolves when all have ended: `stopped`, or with how the first one failed, or that none of them stays alive. */
+  /** Resolves when all have ended: `stopped`, how the first one failed, or that none of them stays alive. */
   readonly ended: Promise<WorkersEnd>;
   reload(): void;
-  /** Has them drain and end. Asked again, they end without draining; asked a third time, they are killed. */
+  /** Asks them to drain and end. At a second call they end without draining; at a third they are killed. */
   stop(signal: NodeJS.Signals): void;
 }
 
 export type WorkersEnd =
   | { readonly kind: "stopped" }
-  /** The first worker did not come to listen, and has said why. */
+  /** The first worker did not get as far as listening, and has said why. */
   | { readonly kind: "failed at start" }
   | { readonly kind: "given up" };
 
 type WorkerEnd =
   | { readonly kind: "ended"; readonly code: number; readonly signal: string | null }
-  /** There was no process: too many of them, or the program is being replaced. */
+  /** No process could be created: there are too many, or the program is being replaced. */
   | { readonly kind: "not started"; readonly reason: string };
 
 const endEvents: Readonly<Record<WorkerEnd["kind"], LogEvent>> = {
@@ -43,33 +43,33 @@ const endEvents: Readonly<Record<WorkerEnd["kind"], LogEvent>> = {
 interface Slot {
   readonly number: number;
   worker: Worker | undefined;
-  /** Whether it has said hello, and hears what it is told. */
+  /** Whether it has said hello, and receives messages. */
   joined: boolean;
   listening: boolean;
   listeningSinceMs: number;
-  /** Ends in a row that came too soon. */
+  /** How often in a row it ended too soon. */
   failures: number;
 }
 
 const firstDelayMs = 100;
 const longestDelayMs = 30_000;
-/** Who listened for so long was well. */
+/** A worker that listened for this long was healthy. */
 const wellAfterMs = 30_000;
 const mostFailures = 5;
 const pageWithinMs = 1_000;
-/** Beyond what a worker takes by itself, which is 10 s for what is in flight. */
+/** Beyond the worker's own limit, which is 10 s for what is in flight. */
 const closeWithinMs = 15_000;
-/** How long a worker that is not to drain may take to end, also on a machine that is short of CPU. */
+/** How long a worker that is not to drain may take to end, even on a machine that is short of CPU. */
 const endWithinMs = 15_000;
 
-/** Starts the first worker alone, so that what is wrong is said once; then the others. */
+/** Starts the first worker alone, so that an error is reported once; then the others. */
 export function startWorkers(options: WorkersOptions): Workers {
   cluster.setupPrimary({ serialization: "advanced" });
   return new WorkerSlots(options);
 }
 
 /**
- * The workers by their slots. A slot goes round until all are told to stop:
+ * The workers by their slots. A slot cycles until all are asked to stop:
  *
  *     starting ──hello──► joined ──listening──► listening
  *        ▲                   │                      │
@@ -82,10 +82,10 @@ class WorkerSlots implements Workers {
   readonly #slots: readonly Slot[];
   readonly #first: Slot;
   readonly #gatherer: PageGatherer;
-  /** The signal by which all are to stop. */
+  /** The signal that all were asked to stop with. */
   #stopping: NodeJS.Signals | undefined;
   #timesStopped = 0;
-  /** What the first one that listened has said. */
+  /** The announcement of the first one that listened. */
   #greeting: Announcement | undefined;
   #announced = false;
 
@@ -115,7 +115,7 @@ class WorkerSlots implements Workers {
     void this.#killAfter(this.#patienceMs());
   }
 
-  /** How long workers may take to end, by how often they were told to. */
+  /** How long workers may take to end, by how often they were asked to. */
   #patienceMs(): number {
     if (this.#timesStopped === 1) return this.#options.settings.drainMs + closeWithinMs;
     return this.#timesStopped === 2 ? endWithinMs : 0;
@@ -149,7 +149,7 @@ class WorkerSlots implements Workers {
     worker.on("message", (message: MessageToPrimary) => this.#hear(slot, worker, message));
     worker.on("error", ({ message: reason }) => {
       if (pid !== undefined) log.debug("worker.message_failed", { worker: slot.number, reason });
-      // What never was a process does not exit.
+      // A process that never existed does not exit.
       else if (slot.worker === worker) this.#gone(slot, { kind: "not started", reason });
     });
     worker.once("exit", (code, signal) => this.#gone(slot, { kind: "ended", code, signal }));
@@ -160,7 +160,7 @@ class WorkerSlots implements Workers {
       case "hello":
         slot.joined = true;
         send(worker, { kind: "begin", number: slot.number });
-        // One that was still being loaded could not hear it before.
+        // One that was still being loaded could not receive it before.
         if (this.#stopping !== undefined) send(worker, { kind: "stop", signal: this.#stopping });
         break;
       case "listening":
@@ -188,7 +188,7 @@ class WorkerSlots implements Workers {
     this.#announceOnce();
   }
 
-  /** When all listen; or, should one of them have trouble, when the rest do. */
+  /** When all listen, or when the rest do if one of them has trouble. */
   #announceOnce(): void {
     if (this.#announced || this.#greeting === undefined) return;
     if (!this.#slots.every(({ listening, failures }) => listening || failures > 0)) return;

@@ -9,7 +9,7 @@ import { startServer, type TestServer } from "@sluice/test-servers";
 import { createLimiter } from "sluice";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 
-const main = fileURLToPath(new URL("../../main.ts", import.meta.url));
+const main = fileURLToPath(new URL("../../../../cli/src/main.ts", import.meta.url));
 const patience = { timeout: 30_000, interval: 20 };
 
 interface Running {
@@ -19,7 +19,7 @@ interface Running {
 }
 
 let redis: TestServer;
-/** Where started processes keep what they compiled: most of what a start takes. */
+/** Where started processes cache compiled code: most of a start is compiling. */
 let compiled: string;
 let folder: string;
 let policies: string;
@@ -43,7 +43,7 @@ async function prepare(): Promise<void> {
 
 async function clear(): Promise<void> {
   for (const { child, exited } of running) {
-    // A group of its own, with everything that it started. Workers outlive the first process for a while.
+    // A separate group, with everything that it started. Workers outlive the first process for a while.
     if (child.pid !== undefined) killGroup(child.pid);
     await exited;
   }
@@ -54,7 +54,7 @@ function killGroup(pid: number): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // Nobody is left.
+    // None is left.
   }
 }
 
@@ -87,18 +87,18 @@ function sluice({ node = process.execPath, ...env }: Record<string, string>, ...
 }
 
 /** With counters in Redis, and logs as data. */
-function dataOf(count: string): Record<string, string> {
+function readMetrics(count: string): Record<string, string> {
   const env = { SLUICE_REDIS_URL: redis.url, SLUICE_LOG_FORMAT: "json", SLUICE_LOG_LEVEL: "debug" };
   return { ...env, SLUICE_WORKERS: count, RATE_LIMIT_CONFIG: policies };
 }
 
 function workers(count: string, ...args: string[]): Running {
-  return sluice(dataOf(count), ...args);
+  return sluice(readMetrics(count), ...args);
 }
 
 type Line = { readonly level: string; readonly message: string; readonly worker?: number } & Record<string, unknown>;
 
-function linesOf({ output }: Running, message: string): Line[] {
+function findLines({ output }: Running, message: string): Line[] {
   return output.out
     .split("\n")
     .filter((line) => line.startsWith("{") && line.endsWith("}"))
@@ -106,13 +106,13 @@ function linesOf({ output }: Running, message: string): Line[] {
     .filter((line) => line.message === message);
 }
 
-async function urlOf(server: Running): Promise<string> {
-  await vi.waitFor(() => expect(linesOf(server, "listening")).toHaveLength(1), patience);
-  const [{ http }] = linesOf(server, "listening") as [Line];
+async function waitForUrl(server: Running): Promise<string> {
+  await vi.waitFor(() => expect(findLines(server, "listening")).toHaveLength(1), patience);
+  const [{ http }] = findLines(server, "listening") as [Line];
   return (http as string[])[0]!;
 }
 
-/** On a connection of its own, so that any of the workers may get it. */
+/** On a separate connection, so that any of the workers may get it. */
 function ask(
   target: { url: string; socketPath?: string },
   path: string,
@@ -141,15 +141,15 @@ function ask(
   });
 }
 
-/** Which workers a page of metrics tells of. */
+/** The workers in a page of metrics. */
 async function workersIn(url: string): Promise<string[]> {
   const { text } = await ask({ url }, "/metrics");
   return [...new Set([...text.matchAll(/^sluice_build_info\{.*worker="(\d+)"/gm)].map(([, number]) => number!))].sort();
 }
 
 /** Processes that were started for a worker, in turn. */
-function pidsOf(server: Running, number: number): number[] {
-  return linesOf(server, "worker started").flatMap(({ worker, pid }) =>
+function findPids(server: Running, number: number): number[] {
+  return findLines(server, "worker started").flatMap(({ worker, pid }) =>
     worker === number && typeof pid === "number" ? [pid] : [],
   );
 }
@@ -162,20 +162,20 @@ const killed = "worker did not stop in time and was killed";
 describe("several workers, one after another,", () => {
   let server: Running;
   let url: string;
-  /** Of their own, so that it can be taken away. */
+  /** A copy, so that it can be removed. */
   let node: string;
 
   beforeAll(async () => {
     await prepare();
     node = join(folder, "node");
     await copyFile(process.execPath, node);
-    server = sluice({ ...dataOf("3"), node }, "--drain", "10m");
-    url = await urlOf(server);
+    server = sluice({ ...readMetrics("3"), node }, "--drain", "10m");
+    url = await waitForUrl(server);
   }, 120_000);
   afterAll(clear);
 
   it("share a port, a greeting and the counters, and answer for one another's metrics", async () => {
-    expect(linesOf(server, "listening")[0]).toMatchObject({ workers: 3, counters: redis.url });
+    expect(findLines(server, "listening")[0]).toMatchObject({ workers: 3, counters: redis.url });
     await expect.poll(async () => (await ask({ url }, "/readyz?strict")).status, patience).toBe(200);
     const answers = await Promise.all(
       Array.from({ length: 30 }, () => ask({ url }, "/v1/check", { dimensions: { user: folder } })),
@@ -209,14 +209,14 @@ describe("several workers, one after another,", () => {
     await writeFile(policies, allowing(7));
     server.child.kill("SIGHUP");
     const reloaded = (): unknown[] =>
-      [...new Set(linesOf(server, "policies reloaded").map(({ worker }) => worker))].sort();
+      [...new Set(findLines(server, "policies reloaded").map(({ worker }) => worker))].sort();
     await expect.poll(reloaded, patience).toEqual([1, 2, 3]);
     const { text } = await ask({ url }, "/v1/check", { dimensions: { user: `${folder} again` } });
     expect(JSON.parse(text)).toMatchObject({ limit: 7 });
   }, 120_000);
 
-  it("leave out of metrics who does not answer", async () => {
-    const [second] = pidsOf(server, 2);
+  it("leave workers that do not answer out of metrics", async () => {
+    const [second] = findPids(server, 2);
     process.kill(second!, "SIGSTOP");
     try {
       // Every third connection goes to the one that stands still, and waits there.
@@ -228,41 +228,41 @@ describe("several workers, one after another,", () => {
   }, 120_000);
 
   it("are replaced when they crash, while the others serve, as soon as a process can be started", async () => {
-    const failures = (): Line[] => linesOf(server, "worker could not start; trying again");
-    const [first] = pidsOf(server, 2);
+    const failures = (): Line[] => findLines(server, "worker could not start; trying again");
+    const [first] = findPids(server, 2);
     await rename(node, `${node}.old`);
     process.kill(first!, "SIGKILL");
     await expect.poll(() => failures().length, patience).toBeGreaterThan(1);
     expect(failures()[0]).toMatchObject({ level: "error", worker: 2, reason: expect.stringContaining("ENOENT") });
     for (let time = 0; time < 3; time += 1) expect((await ask({ url }, "/livez")).status).toBe(200);
     await rename(`${node}.old`, node);
-    await expect.poll(() => pidsOf(server, 2).length, patience).toBe(2);
+    await expect.poll(() => findPids(server, 2).length, patience).toBe(2);
     await expect.poll(() => workersIn(url), patience).toEqual(["1", "2", "3"]);
-    expect(linesOf(server, crashed)).toMatchObject([{ level: "error", worker: 2, signal: "SIGKILL" }]);
+    expect(findLines(server, crashed)).toMatchObject([{ level: "error", worker: 2, signal: "SIGKILL" }]);
   }, 120_000);
 
-  it("drain when a terminal interrupts all of them, and end at once when they are told again", async () => {
+  it("drain when a terminal interrupts all of them, and end at once at the second signal", async () => {
     process.kill(-server.child.pid!, "SIGINT");
-    // Each hears of it from the terminal and from the first process. Were that two signals, they would be gone.
+    // Each gets it from the terminal and from the first process. If that counted as two signals, they would be gone.
     await expect.poll(async () => (await ask({ url }, "/readyz")).status, patience).toBe(503);
     for (let time = 0; time < 4; time += 1) expect((await ask({ url }, "/livez")).status).toBe(200);
-    // One that hangs does not hear of it, and is not waited for.
-    process.kill(pidsOf(server, 2).at(-1)!, "SIGSTOP");
+    // One that hangs does not get it, and is not waited for.
+    process.kill(findPids(server, 2).at(-1)!, "SIGSTOP");
     server.child.kill("SIGTERM");
-    const endedWorkers = (): number[] => linesOf(server, ended).map(({ worker }) => worker!);
+    const endedWorkers = (): number[] => findLines(server, ended).map(({ worker }) => worker!);
     await expect.poll(() => endedWorkers().sort(), patience).toEqual([1, 3]);
     // A third signal does not wait for it.
     server.child.kill("SIGTERM");
     expect(await server.exited).toBe(0);
-    expect(linesOf(server, ended).sort((a, b) => a.worker! - b.worker!)).toMatchObject([
+    expect(findLines(server, ended).sort((a, b) => a.worker! - b.worker!)).toMatchObject([
       { worker: 1, code: 0 },
       { worker: 2, signal: "SIGKILL" },
       { worker: 3, code: 0 },
     ]);
-    expect(linesOf(server, killed)).toMatchObject([{ worker: 2 }]);
-    expect(linesOf(server, "stopped")).toMatchObject([{ signal: "SIGINT" }]);
-    expect(linesOf(server, crashed)).toHaveLength(1);
-    expect(linesOf(server, "listening")).toHaveLength(1);
+    expect(findLines(server, killed)).toMatchObject([{ worker: 2 }]);
+    expect(findLines(server, "stopped")).toMatchObject([{ signal: "SIGINT" }]);
+    expect(findLines(server, crashed)).toHaveLength(1);
+    expect(findLines(server, "listening")).toHaveLength(1);
     expect(server.output.err).toBe("");
   }, 120_000);
 });
@@ -295,23 +295,23 @@ describe("several workers", () => {
     const alive = (): number[] => pids.filter(isAlive);
     await expect.poll(alive, patience).toEqual([]);
 
-    // The socket is still there, and nobody listens on it.
+    // The socket is still there, but without a listener.
     expect((await stat(socketPath)).isSocket()).toBe(true);
     const next = workers("2", "--http-socket", socketPath);
-    await urlOf(next);
+    await waitForUrl(next);
     for (let time = 0; time < 4; time += 1)
       expect((await ask({ url: "http://localhost", socketPath }, "/livez")).status).toBe(200);
     next.child.kill("SIGTERM");
     expect(await next.exited).toBe(0);
-    expect(linesOf(next, "stopped")).toMatchObject([{ signal: "SIGTERM" }]);
+    expect(findLines(next, "stopped")).toMatchObject([{ signal: "SIGTERM" }]);
     await expect(stat(socketPath)).rejects.toThrow("ENOENT");
   }, 120_000);
 
-  it("lease each for itself, with figures that add up, and give back when they stop", async () => {
+  it("lease separately, with metrics that add up, and give back when they stop", async () => {
     const leased = { id: "p", limits: [{ by: ["user"], windows: ["1000000/h"] }], counters: "leased" };
     await writeFile(policies, JSON.stringify({ policies: [leased] }));
     const server = workers("2");
-    const url = await urlOf(server);
+    const url = await waitForUrl(server);
     await expect.poll(async () => (await ask({ url }, "/readyz?strict")).status, patience).toBe(200);
     const check = { dimensions: { user: folder } };
     let asked = 0;
@@ -334,7 +334,7 @@ describe("several workers", () => {
     server.child.kill("SIGTERM");
     expect(await server.exited).toBe(0);
     expect(
-      linesOf(server, "leases returned")
+      findLines(server, "leases returned")
         .map(({ worker }) => worker)
         .sort(),
     ).toEqual([1, 2]);
@@ -349,25 +349,25 @@ describe("several workers", () => {
     }
   }, 120_000);
 
-  it("stop in order when they are told to while they start", async () => {
+  it("stop in order when asked to while they start", async () => {
     const server = workers("2");
-    await expect.poll(() => linesOf(server, "worker started").length, { ...patience, interval: 1 }).toBe(1);
+    await expect.poll(() => findLines(server, "worker started").length, { ...patience, interval: 1 }).toBe(1);
     server.child.kill("SIGTERM");
     expect(await server.exited).toBe(0);
-    expect(linesOf(server, "stopped")).toHaveLength(1);
-    expect(linesOf(server, killed)).toEqual([]);
+    expect(findLines(server, "stopped")).toHaveLength(1);
+    expect(findLines(server, killed)).toEqual([]);
   }, 120_000);
 
-  it("are given up where none of them can start any more", async () => {
+  it("are given up if none of them can start any longer", async () => {
     const server = workers("2");
-    await urlOf(server);
+    await waitForUrl(server);
     await writeFile(policies, "policies: 7\n");
-    for (const { pid } of linesOf(server, "worker started")) process.kill(pid as number, "SIGKILL");
+    for (const { pid } of findLines(server, "worker started")) process.kill(pid as number, "SIGKILL");
     expect(await server.exited).toBe(2);
-    expect(server.output.err).toContain("the workers end as soon as they start, and are not started any more");
+    expect(server.output.err).toContain("the workers end as soon as they start, and are not started again");
   }, 120_000);
 
-  it("are refused where counters are in memory, with what to do instead", async () => {
+  it("are refused if counters are in memory, with what to do instead", async () => {
     const servers = ["2", "64"].map((count) => sluice({}, "--workers", count, "--config", policies));
     for (const server of servers) {
       expect(await server.exited).toBe(2);
@@ -377,12 +377,12 @@ describe("several workers", () => {
     }
   }, 120_000);
 
-  it("say once what keeps them from starting", async () => {
+  it("report once what keeps them from starting", async () => {
     await writeFile(policies, "policies: 7\n");
     const server = workers("4");
     expect(await server.exited).toBe(2);
     expect(server.output.err.match(/policies: must be/g)).toHaveLength(1);
-    expect(linesOf(server, "worker started")).toHaveLength(1);
+    expect(findLines(server, "worker started")).toHaveLength(1);
   }, 120_000);
 });
 

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
-  actorOfRole,
+  applyStored,
+  createRoleActor,
   type StartedAdmin,
   startAdmin,
-  takeUp,
   team,
 } from "../../control-plane/admin-api/testing/start-admin.ts";
 import type { Role } from "../../data-plane/access/roles.ts";
@@ -38,9 +38,9 @@ async function ask(
   return { status: response.status, body: text === "" ? undefined : JSON.parse(text), headers: response.headers };
 }
 
-/** How many of twenty requests pass, by the policies that are stored now. */
+/** How many of twenty requests pass, by the policies stored now. */
 async function passing(dimensions: Readonly<Record<string, string>>): Promise<number> {
-  await takeUp(admin);
+  await applyStored(admin);
   const asked = Array.from({ length: 20 }, () => admin.limiter.checkSync({ dimensions }));
   return asked.filter(({ allowed }) => allowed).length;
 }
@@ -57,7 +57,7 @@ const orders = {
 const endpoint = "/v1/orders/7";
 
 describe("/api/v1/rules", () => {
-  it("makes, tells, changes and deletes a rule, which is a policy", async () => {
+  it("creates, shows, changes and deletes a rule, which is a policy", async () => {
     const made = await ask("POST", "/api/v1/rules", orders);
     expect(made).toMatchObject({
       status: 201,
@@ -70,11 +70,11 @@ describe("/api/v1/rules", () => {
 
     const got = await ask("GET", "/api/v1/rules/orders");
     expect(got.body).toMatchObject({ ...orders, created_at: expect.stringMatching(/Z$/) });
-    // What is told may be sent back, with its version.
+    // The answer may be sent back, with its version.
     const changed = await ask("PUT", "/api/v1/rules/orders", { ...got.body, limit: 5, burst: 5 });
     expect(changed).toMatchObject({ status: 200, body: { limit: 5, version: 2, created_at: got.body.created_at } });
     expect(await passing({ user: "b", endpoint })).toBe(5);
-    const stored = await admin.control.policies.get(actorOfRole("admin"), "orders");
+    const stored = await admin.control.policies.get(createRoleActor("admin"), "orders");
     expect(stored.document).toMatchObject({ owner: team, match: { user: "*", endpoint: "/v1/orders/**" } });
 
     expect(await ask("DELETE", "/api/v1/rules/orders", undefined, 1)).toMatchObject({
@@ -88,7 +88,7 @@ describe("/api/v1/rules", () => {
     });
   });
 
-  it("has rules of tiers beside the one for whoever has none", async () => {
+  it("has rules for tiers along with the one for subjects without a tier", async () => {
     const premium = { ...orders, rule_id: undefined, name: "Premium orders", tier: "premium", limit: 7 };
     await ask("POST", "/api/v1/rules", { ...orders, tier: "free" });
     expect(await ask("POST", "/api/v1/rules", premium)).toMatchObject({
@@ -108,7 +108,7 @@ describe("/api/v1/rules", () => {
       { rule_id: "orders~premium", tier: "premium", name: "Premium orders" },
     ]);
 
-    // What they share is not one's to change alone.
+    // Shared fields cannot be changed for one rule alone.
     expect(await ask("PUT", "/api/v1/rules/orders", { ...orders, algorithm: "gcra" }, 2)).toMatchObject({
       status: 400,
       body: { problems: [{ field: "algorithm" }] },
@@ -126,7 +126,7 @@ describe("/api/v1/rules", () => {
     expect(await passing({ user: "q", endpoint })).toBe(3);
   });
 
-  it("has a rule of a tier alone, and the default policy for subjects without it", async () => {
+  it("may have only a rule for a tier, and the default policy for subjects without it", async () => {
     const premium = { ...orders, rule_id: "orders", name: "Premium orders", tier: "premium", limit: 7 };
     expect(await ask("POST", "/api/v1/rules", premium)).toMatchObject({
       status: 201,
@@ -136,7 +136,7 @@ describe("/api/v1/rules", () => {
     expect(await passing({ user: "p", endpoint })).toBe(7);
     expect(await passing({ user: "f", endpoint })).toBe(20);
     expect(admin.limiter.checkSync({ dimensions: { user: "f", endpoint } })).toMatchObject({ policy: "default" });
-    // Called as it was made, too, as long as it is the only one.
+    // The name it was created with works, too, as long as it is the only one.
     expect((await ask("GET", "/api/v1/rules/orders")).body).toMatchObject({ rule_id: "orders~premium", limit: 7 });
     expect((await ask("GET", "/api/v1/rules")).body.items).toMatchObject([{ rule_id: "orders~premium" }]);
     expect(await ask("PUT", "/api/v1/rules/orders", { ...premium, limit: 8 })).toMatchObject({
@@ -144,7 +144,7 @@ describe("/api/v1/rules", () => {
       body: { tier: "premium", limit: 8, version: 2 },
     });
 
-    // The free one may come later, and go before.
+    // The rule without a tier may be added later, and deleted earlier.
     expect(await ask("POST", "/api/v1/rules", { ...orders, rule_id: undefined })).toMatchObject({
       status: 201,
       body: { rule_id: "orders", tier: "free", limit: 3, version: 3 },
@@ -158,17 +158,17 @@ describe("/api/v1/rules", () => {
     expect((await ask("GET", "/api/v1/rules")).body.items).toEqual([]);
   });
 
-  it("replaces and deletes whatever is there where the caller names no version", async () => {
+  it("replaces and deletes any version if the caller names none", async () => {
     await ask("POST", "/api/v1/rules", orders);
     for (const limit of [4, 5]) {
       const changed = await ask("PUT", "/api/v1/rules/orders", { ...orders, limit });
       expect(changed).toMatchObject({ status: 200, body: { limit, version: limit - 2 } });
     }
-    // A version that is named is looked at, in the body and as If-Match.
+    // A version is checked if given, in the body and as If-Match.
     const seen = { ...orders, limit: 6, version: 1 };
     expect(await ask("PUT", "/api/v1/rules/orders", seen)).toMatchObject({ status: 409, body: { current_version: 3 } });
     expect(await ask("DELETE", "/api/v1/rules/orders", undefined, 1)).toMatchObject({ status: 409 });
-    // Changes at the same time do not get lost, although neither saw the other.
+    // Concurrent changes are not lost, although neither saw the other.
     const tiers = ["a", "b", "c"];
     for (const tier of tiers) await ask("POST", "/api/v1/rules", { ...orders, rule_id: undefined, tier });
     const changes = tiers.map((tier, i) =>
@@ -182,14 +182,14 @@ describe("/api/v1/rules", () => {
     expect(await ask("DELETE", "/api/v1/rules/orders")).toMatchObject({ status: 404 });
   });
 
-  it("lists policies that are no rules as what they are, and refuses to change them", async () => {
+  it("lists policies that are not rules with the reason, and refuses to change them", async () => {
     const document = {
       id: "two",
       owner: team,
       limits: [{ by: ["user"], windows: ["1/s", "10/m"] }],
       deny: { user: "m" },
     };
-    await admin.control.policies.put(actorOfRole("admin"), "two", document);
+    await admin.control.policies.put(createRoleActor("admin"), "two", document);
     const entry = { rule_id: "two", expressible: false, policy: "/api/v1/policies/two", version: 1 };
     expect((await ask("GET", "/api/v1/rules")).body.items).toMatchObject([entry]);
     expect((await ask("GET", "/rules")).body.items).toMatchObject([entry]);
@@ -202,11 +202,11 @@ describe("/api/v1/rules", () => {
       expect(refused).toMatchObject({ status: 400, body: { code: "invalid_request" } });
       expect(refused.body.detail).toContain("/api/v1/policies/two");
     }
-    const { document: kept } = await admin.control.policies.get(actorOfRole("admin"), "two");
+    const { document: kept } = await admin.control.policies.get(createRoleActor("admin"), "two");
     expect(kept).toEqual(document);
   });
 
-  it("names what is wrong in its own words", async () => {
+  it("names problems in its own vocabulary", async () => {
     const fields = async (body: unknown): Promise<readonly string[]> => {
       const answered = await ask("POST", "/api/v1/rules", body);
       expect(answered.status).toBe(400);
@@ -245,12 +245,12 @@ describe("/api/v1/rules", () => {
       expect(await ask("DELETE", "/api/v1/rules/orders", undefined, 1, role)).toMatchObject({ status: 403 });
     }
     const others = { owner: "others", match: { user: "*" }, limits: [{ by: ["user"], windows: ["1/s"] }] };
-    await admin.control.policies.put(actorOfRole("admin"), "theirs", { id: "theirs", ...others });
+    await admin.control.policies.put(createRoleActor("admin"), "theirs", { id: "theirs", ...others });
     const theirs = { dimension: "user", limit: 2, window_seconds: 1 };
     expect(await ask("PUT", "/api/v1/rules/theirs", theirs, 1)).toMatchObject({ status: 403 });
   });
 
-  it("is for every request only by an admin's hand", async () => {
+  it("applies to every request only if an admin writes it", async () => {
     for (const { path, rule } of [
       { path: "/api/v1/rules", rule: { ...orders, endpoint_pattern: "*" } },
       { path: "/api/v1/rules", rule: { ...orders, endpoint_pattern: "/**", dimension: "ip" } },
@@ -266,7 +266,7 @@ describe("/api/v1/rules", () => {
     });
   });
 
-  it("tells long lists part by part", async () => {
+  it("returns long lists in pages", async () => {
     for (const id of ["a", "b", "c", "d", "e"])
       await ask("POST", "/api/v1/rules", {
         ...orders,
@@ -294,7 +294,7 @@ describe("/rules", () => {
     burst_size: 4,
   };
 
-  it("makes a rule with an id of its own, for one value of its scope alone", async () => {
+  it("creates a rule with a generated id, for one value of its scope", async () => {
     const made = await ask("POST", "/rules", payments);
     expect(made).toMatchObject({ status: 201, body: { ...payments, version: 1 } });
     expect(made.body.tier).toBeUndefined();
@@ -304,7 +304,7 @@ describe("/rules", () => {
     expect((await ask("GET", `/rules/${made.body.rule_id}`)).body).toMatchObject(payments);
     const changed = await ask("PUT", `/rules/${made.body.rule_id}`, { ...payments, burst_size: 6, version: 1 });
     expect(changed).toMatchObject({ status: 200, body: { burst_size: 6, version: 2 } });
-    // The same rule in other words.
+    // The same rule, spelt differently.
     expect((await ask("GET", `/api/v1/rules/${made.body.rule_id}`)).body).toMatchObject({
       dimension: "user",
       identifier: "123",
@@ -315,7 +315,7 @@ describe("/rules", () => {
     });
   });
 
-  it("has one rule for each scope, value and API, and names the one there is", async () => {
+  it("has one rule for each scope, value and API, and names the existing one", async () => {
     const id = "0f8fad5b-d9cb-469f-a165-70867728950e";
     expect(await ask("POST", "/rules", { ...payments, rule_id: id })).toMatchObject({
       status: 201,
@@ -344,10 +344,10 @@ describe("/rules", () => {
 describe("/api/v1/users", () => {
   beforeEach(async () => {
     await ask("POST", "/api/v1/rules", orders);
-    await takeUp(admin);
+    await applyStored(admin);
   });
 
-  it("tells what limits a user, and where it comes from", async () => {
+  it("shows a user's limits, with their sources", async () => {
     expect(await ask("GET", "/api/v1/users/u1/limits", undefined, undefined, "viewer")).toMatchObject({
       status: 200,
       body: {
@@ -355,14 +355,14 @@ describe("/api/v1/users", () => {
         tier: "free",
         limits: [
           { rule_id: "orders", limit: 3, window_seconds: 3_600, source: "policy", remaining: 3 },
-          // Where no other policy is for the request.
+          // If no other policy matches the request.
           { rule_id: "default" },
         ],
       },
     });
   });
 
-  it("gives a user another limit for a while", async () => {
+  it("gives a user an override", async () => {
     const override = { rule_id: "orders", limit: 6, window_seconds: 3_600, duration_seconds: 3_600, reason: "launch" };
     const made = await ask("POST", "/api/v1/users/u1/override", override, undefined, "operator");
     expect(made).toMatchObject({
@@ -376,11 +376,11 @@ describe("/api/v1/users", () => {
     });
     expect(await passing({ user: "u1", endpoint })).toBe(6);
     expect(await passing({ user: "u2", endpoint })).toBe(3);
-    const { limits } = await admin.control.subjects.get(actorOfRole("admin"), "user", "u1");
+    const { limits } = await admin.control.subjects.get(createRoleActor("admin"), "user", "u1");
     expect(limits).toMatchObject([{ reason: "launch", policy: "orders" }]);
   });
 
-  it("replaces what was there, and says what that was", async () => {
+  it("replaces the earlier value, and shows it", async () => {
     const tier = (name: string, more: { version?: number; dry?: boolean } = {}) =>
       ask(
         "PUT",
@@ -395,7 +395,7 @@ describe("/api/v1/users", () => {
     expect((await tier("gold", { dry: true })).body.replaced).toEqual({ tier: "premium" });
     const second = await tier("gold");
     expect(second).toMatchObject({ status: 200, body: { tier: "gold", replaced: { tier: "premium" } } });
-    // Who says which version they saw is held to it.
+    // A version is checked if given.
     expect(await tier("free", { version: first.body.version })).toMatchObject({
       status: 409,
       body: { code: "version_conflict", current_version: second.body.version, current: { tier: "gold" } },
@@ -430,7 +430,7 @@ describe("/api/v1/users", () => {
     expect(last.body.limits[0]).toMatchObject({ limit: 7, source: "override" });
   });
 
-  it("asks when it ends, and for whom", async () => {
+  it("requires an end and a user", async () => {
     const override = { rule_id: "orders", limit: 6, window_seconds: 60 };
     const endless = await ask("POST", "/api/v1/users/u1/override", override, undefined, "operator");
     expect(endless).toMatchObject({ status: 400, body: { problems: [{ field: "expires_at" }] } });
@@ -488,7 +488,7 @@ describe("/rules, by the names of columns", () => {
     expect(await ask("DELETE", path)).toMatchObject({ status: 200 });
   });
 
-  it("names what is wrong by the name that was sent, and refuses both names at once", async () => {
+  it("names problems by the name that was sent, and refuses both names at once", async () => {
     const wrong = await ask("POST", "/rules", { ...written, scope_type: "endpoint" });
     expect(wrong).toMatchObject({ status: 400, body: { problems: [{ field: "scope_type" }] } });
     const both = await ask("POST", "/rules", { ...written, scope: "user" });

@@ -1,7 +1,7 @@
-import { described, text } from "sluice";
-import { pageQuery } from "../../control-plane/admin-api/query-words.ts";
+import { described, text } from "sluice/shape";
+import { pageQuery } from "../../control-plane/admin-api/query-parameters.ts";
 import { type AdminRoute, adminRoute } from "../../control-plane/admin-api/route.ts";
-import { dimensionWords } from "./dimension-words.ts";
+import { dimensionVocabulary } from "./dimension-vocabulary.ts";
 import { createRuleHandler } from "./handlers/create-rule.ts";
 import { createUserOverride } from "./handlers/create-user-override.ts";
 import { deleteRuleHandler } from "./handlers/delete-rule.ts";
@@ -10,18 +10,18 @@ import { getUserLimits } from "./handlers/get-user-limits.ts";
 import { listRules } from "./handlers/list-rules.ts";
 import { putRule } from "./handlers/put-rule.ts";
 import { putUserTier } from "./handlers/put-user-tier.ts";
-import type { RuleWords } from "./rule-words.ts";
-import { scopeWords } from "./scope-words.ts";
+import type { RuleVocabulary } from "./rule-vocabulary.ts";
+import { scopeVocabulary } from "./scope-vocabulary.ts";
 import { userOverrideShape, userTierShape } from "./user-shapes.ts";
 
 const version = { ETag: "The version of its policy" };
-const ruleParameters = { rule_id: "The policy's id; for a tier with ~ and the tier behind it" };
+const ruleParameters = { rule_id: "The policy's id; for a tier followed by ~ and the tier" };
 const userParameters = { user_id: "The value of the dimension user, with %2F for a slash" };
-const changed = { description: "As saved (unsaved in a dry run)" };
+const changed = { description: "The saved rule or user (unsaved in a dry run)" };
 
-/** The same rules in either words: each is a view of a policy, or of a part of one. */
-function ruleRoutes(words: RuleWords, by: string): readonly AdminRoute[] {
-  const { path, schema } = words;
+/** The same rules in either vocabulary: each is a view of a policy, or of part of one. */
+function ruleRoutes(vocabulary: RuleVocabulary, by: string): readonly AdminRoute[] {
+  const { path, schema } = vocabulary;
   const one = `${path}/{rule_id}`;
   return [
     adminRoute({
@@ -33,45 +33,45 @@ function ruleRoutes(words: RuleWords, by: string): readonly AdminRoute[] {
       query: {
         ...pageQuery,
         ...Object.fromEntries(
-          words.listedBy.map((name) => [name, described(text({ max: 64 }), `Only rules of this ${name}`)]),
+          vocabulary.listedBy.map((name) => [name, described(text({ max: 64 }), `Only rules of this ${name}`)]),
         ),
       },
       answers: {
         200: {
-          description: "The rules of so many policies; one entry for each policy that is no rule, which says why",
+          description: "The rules of up to `limit` policies; a policy that is not a rule has one entry, which says why",
           content: [`${schema}Page`],
           headers: { Link: "The next page, if there is one" },
         },
       },
-      handle: listRules(words),
+      handle: listRules(vocabulary),
     }),
     adminRoute({
       method: "POST",
       path,
-      summary: `Make a rule by ${by}`,
+      summary: `Create a rule by ${by}`,
       action: "policy.put",
       needs: "edit",
-      body: words.created,
+      body: vocabulary.created,
       answers: {
         201: {
-          description: "As created (not created in a dry run)",
+          description: "The new rule (not created in a dry run)",
           content: [`${schema}Change`],
-          headers: { ...version, Location: "Where the rule is" },
+          headers: { ...version, Location: "The path of the rule" },
         },
       },
-      handle: createRuleHandler(words),
+      handle: createRuleHandler(vocabulary),
     }),
     adminRoute({
       method: "GET",
       path: one,
-      summary: `One rule by ${by}`,
+      summary: `Show a rule by ${by}`,
       action: "policy.get",
       needs: "read",
       pathParameters: ruleParameters,
       answers: {
-        200: { description: "The rule, or why the policy is none", content: [schema], headers: version },
+        200: { description: "The rule, or why the policy is not one", content: [schema], headers: version },
       },
-      handle: getRule(words),
+      handle: getRule(vocabulary),
     }),
     adminRoute({
       method: "PUT",
@@ -81,42 +81,42 @@ function ruleRoutes(words: RuleWords, by: string): readonly AdminRoute[] {
       needs: "edit",
       expects: "or_any",
       pathParameters: ruleParameters,
-      body: words.replaced,
+      body: vocabulary.replaced,
       answers: { 200: { ...changed, content: [`${schema}Change`], headers: version } },
-      handle: putRule(words),
+      handle: putRule(vocabulary),
     }),
     adminRoute({
       method: "DELETE",
       path: one,
-      summary: `Delete a rule by ${by}, and with its last rule the policy`,
+      summary: `Delete a rule by ${by}; deleting its last rule deletes the policy`,
       action: "policy.delete",
       needs: "edit",
       expects: "or_any",
       pathParameters: ruleParameters,
       answers: {
-        200: { description: "What the deletion came to (nothing is deleted in a dry run)", content: ["Change"] },
+        200: { description: "The outcome of the deletion (nothing is deleted in a dry run)", content: ["Change"] },
       },
       handle: deleteRuleHandler,
     }),
   ];
 }
 
-/** Routes in the words of others, over the same policies. */
+/** Routes in the vocabularies of other limiters, over the same policies. */
 export const facadeRoutes: readonly AdminRoute[] = [
-  ...ruleRoutes(dimensionWords, "dimension and tier"),
-  ...ruleRoutes(scopeWords, "scope and API"),
+  ...ruleRoutes(dimensionVocabulary, "dimension and tier"),
+  ...ruleRoutes(scopeVocabulary, "scope and API"),
   adminRoute({
     method: "GET",
     path: "/api/v1/users/{user_id}/limits",
-    summary: "What limits a user, and where each number comes from",
+    summary: "Show a user's limits, with the source of each",
     action: "subject.get",
     needs: "read",
     pathParameters: userParameters,
     answers: {
       200: {
-        description: "Also of a user of whom nothing is known",
+        description: "The user's limits, even if nothing is stored about the user",
         content: ["User"],
-        headers: { ETag: "The user's version; 0 where nothing is kept" },
+        headers: { ETag: "The user's version; 0 if nothing is stored" },
       },
     },
     handle: getUserLimits,
@@ -136,7 +136,7 @@ export const facadeRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "POST",
     path: "/api/v1/users/{user_id}/override",
-    summary: "Give a user another limit for a while; it ends by itself",
+    summary: "Give a user an override, which ends automatically",
     action: "subject.override",
     needs: "operate",
     expects: "or_any",
@@ -144,7 +144,7 @@ export const facadeRoutes: readonly AdminRoute[] = [
     body: userOverrideShape,
     answers: {
       201: {
-        description: "As in force (unchanged in a dry run)",
+        description: "The override (unchanged in a dry run)",
         content: ["UserChange"],
         headers: { ETag: "The user's version" },
       },

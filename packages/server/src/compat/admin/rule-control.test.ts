@@ -1,12 +1,11 @@
-import { readShape } from "sluice";
+import { readShape } from "sluice/shape";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { actorOfRole, type StartedAdmin, startAdmin } from "../../control-plane/admin-api/testing/start-admin.ts";
-import type { PolicyControl } from "../../control-plane/control-plane.ts";
-import { createRule, deleteRule, replaceRule } from "./rule-control.ts";
-import type { WrittenRule } from "./rule-words.ts";
-import { scopeWords } from "./scope-words.ts";
+import { createRoleActor, type StartedAdmin, startAdmin } from "../../control-plane/admin-api/testing/start-admin.ts";
+import { createRule, deleteRule, type RulePolicies, replaceRule } from "./rule-control.ts";
+import type { WrittenRule } from "./rule-vocabulary.ts";
+import { scopeVocabulary } from "./scope-vocabulary.ts";
 
-const actor = actorOfRole("admin");
+const actor = createRoleActor("admin");
 let admin: StartedAdmin;
 
 beforeEach(async () => {
@@ -18,7 +17,7 @@ afterEach(async () => {
 });
 
 function written(more: object = {}): WrittenRule {
-  const read = readShape(scopeWords.created, {
+  const read = readShape(scopeVocabulary.created, {
     rule_id: "r",
     scope: "user",
     max_requests: 1,
@@ -29,10 +28,12 @@ function written(more: object = {}): WrittenRule {
   return read.value;
 }
 
-/** Policies that somebody else changes right after they were read. */
-function changedMeanwhile(policies: PolicyControl): PolicyControl {
+/** Policies that another caller changes right after they were read. */
+function changedMeanwhile(policies: RulePolicies): RulePolicies {
   return {
-    ...policies,
+    list: (...args) => policies.list(...args),
+    put: (...args) => policies.put(...args),
+    delete: (...args) => policies.delete(...args),
     async get(who, id) {
       const stored = await policies.get(who, id);
       const limits = [{ ...(stored.document.limits as object[])[0], tiers: { gold: { windows: ["9/s"] } } }];
@@ -44,30 +45,32 @@ function changedMeanwhile(policies: PolicyControl): PolicyControl {
 
 it("loses nothing that was changed between reading and writing, even if the caller guesses its version", async () => {
   const { policies } = admin.control;
-  await createRule(policies, actor, written(), scopeWords, {});
+  await createRule(policies, actor, written(), scopeVocabulary, {});
   const racing = changedMeanwhile(policies);
   const conflict = { code: "version_conflict" };
   const wanted = written({ max_requests: 5 });
-  await expect(replaceRule(racing, actor, "r", wanted, scopeWords, { expected: 2 })).rejects.toMatchObject(conflict);
+  await expect(replaceRule(racing, actor, "r", wanted, scopeVocabulary, { expected: 2 })).rejects.toMatchObject(
+    conflict,
+  );
   const { document, version } = await policies.get(actor, "r");
   expect(version).toBe(2);
   expect(document).toMatchObject({ limits: [{ tiers: { gold: { windows: ["9/s"] } } }] });
 });
 
-it("makes one of two rules that are made at once for the same", async () => {
+it("creates one of two concurrent rules for the same subjects", async () => {
   const { policies } = admin.control;
   const make = (id: string): Promise<unknown> =>
-    createRule(policies, actor, written({ rule_id: id, api: "/x" }), scopeWords, {});
+    createRule(policies, actor, written({ rule_id: id, api: "/x" }), scopeVocabulary, {});
   const made = await Promise.allSettled([make("one"), make("two")]);
   expect(made.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
   const refused = made.find((one) => one.status === "rejected");
   expect(refused?.reason).toMatchObject({ code: "already_exists", message: expect.stringMatching(/one|two/) });
 });
 
-it("deletes the policy with its last rule, and may make it again", async () => {
+it("deletes the policy with its last rule, and can create it again", async () => {
   const { policies } = admin.control;
-  await createRule(policies, actor, written(), scopeWords, {});
+  await createRule(policies, actor, written(), scopeVocabulary, {});
   await deleteRule(policies, actor, "r", { expected: 1 });
   await expect(policies.get(actor, "r")).rejects.toMatchObject({ code: "resource_not_found" });
-  await expect(createRule(policies, actor, written(), scopeWords, {})).resolves.toMatchObject({ dryRun: false });
+  await expect(createRule(policies, actor, written(), scopeVocabulary, {})).resolves.toMatchObject({ dryRun: false });
 });

@@ -1,6 +1,6 @@
 /**
- * What the rules of one policy are called, in its description: the first line is the name of the rule without a tier, and a
- * line `[premium] Orders of premium users` names the rule of a tier. Other lines are the policy's own, and are kept.
+ * The names of the rules of one policy, in its description: the first line is the name of the rule without a tier, and
+ * a line `[premium] Orders of premium users` names the rule of a tier. Other lines belong to the policy, and are kept.
  */
 export interface RuleNames {
   readonly own: string | undefined;
@@ -8,7 +8,7 @@ export interface RuleNames {
   readonly otherLines: readonly string[];
 }
 
-/** No tier has a bracket in its name. */
+/** Names of tiers contain no bracket. */
 const tierLine = /^\[([^\]]+)\] (.+)$/;
 
 export function readRuleNames(description: string | undefined, tiers: readonly string[]): RuleNames {
@@ -23,7 +23,7 @@ export function readRuleNames(description: string | undefined, tiers: readonly s
   return { own: own === "" ? undefined : own, byTier, otherLines };
 }
 
-/** The description; undefined where there is nothing to say. */
+/** The description; undefined if it is empty. */
 export function renderRuleNames({ own, byTier, otherLines }: RuleNames): string | undefined {
   const lines = [own ?? "", ...[...byTier].map(([tier, name]) => `[${tier}] ${name}`), ...otherLines];
   const description = lines.join("\n");

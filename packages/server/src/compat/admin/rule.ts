@@ -1,35 +1,36 @@
-import { type Algorithm, parseIp, renderIp } from "sluice";
+import type { Algorithm } from "sluice";
+import { parseIp, renderIp } from "sluice/internal";
 
 /**
- * One limit of one dimension at one endpoint: what a rule says, in whichever words. Rules that differ by their tier alone are
- * of one policy, whose limit has other windows for each tier.
+ * One limit of one dimension at one endpoint: the content of a rule, in any vocabulary. Rules that differ only by tier
+ * share one policy, whose limit has separate windows for each tier.
  */
 export interface Rule {
   /** Id of the policy. */
   readonly policy: string;
-  /** Undefined: whoever has no tier with a rule of its own. */
+  /** Undefined: subjects without a tier that has a rule. */
   readonly tier: string | undefined;
   readonly name: string | undefined;
   readonly dimension: string;
-  /** Whose: one value of the dimension, or `*` for each of them, by itself. */
+  /** One value of the dimension, or `*` for each of them separately. */
   readonly value: string;
-  /** A pattern, or `*` for every request, also one without an endpoint. */
+  /** A pattern, or `*` for every request, including one without an endpoint. */
   readonly endpoint: string;
   readonly algorithm: Algorithm;
   readonly limit: number;
   readonly windowSeconds: number;
-  /** Equal to `limit` where nothing was said. */
+  /** Equal to `limit` by default. */
   readonly burst: number;
 }
 
-/** Stands for everybody, and for every endpoint. */
+/** Stands for all values, and for all endpoints. */
 export const everything = "*";
 
 /** Another spelling of the dimension `api_key`. */
 export const otherApiKey = "apikey";
 
-/** Dimensions that tell what is asked for, not who asks; and one that would be taken for another. */
-const notWho: ReadonlySet<string> = new Set([
+/** Dimensions that describe the request, and not its sender; and one that would be mistaken for another. */
+const requestDimensions: ReadonlySet<string> = new Set([
   "endpoint",
   "method",
   "domain",
@@ -42,16 +43,16 @@ const notWho: ReadonlySet<string> = new Set([
   otherApiKey,
 ]);
 
-/** Whether a rule can be about such subjects. */
-export function isWho(dimension: string): boolean {
-  return !notWho.has(dimension);
+/** Whether a rule can be about subjects of this dimension. */
+export function isSubjectDimension(dimension: string): boolean {
+  return !requestDimensions.has(dimension);
 }
 
-/** Neither policies nor tiers have it in their names. */
+/** Names of policies and tiers do not contain it. */
 const between = "~";
 
 /** `orders`, and for a tier `orders~premium`. */
-export function ruleIdOf({ policy, tier }: Pick<Rule, "policy" | "tier">): string {
+export function renderRuleId({ policy, tier }: Pick<Rule, "policy" | "tier">): string {
   return tier === undefined ? policy : `${policy}${between}${tier}`;
 }
 
@@ -60,8 +61,8 @@ export function splitRuleId(id: string): Pick<Rule, "policy" | "tier"> {
   return at === -1 ? { policy: id, tier: undefined } : { policy: id.slice(0, at), tier: id.slice(at + 1) };
 }
 
-/** What no two policies that are written as rules share: dimension, value and endpoint, each in one spelling. */
-export function ruleKeyOf({ dimension, value, endpoint }: Pick<Rule, "dimension" | "value" | "endpoint">): string {
+/** The unique key of a policy that is written as a rule: dimension, value and endpoint, in canonical spelling. */
+export function renderRuleKey({ dimension, value, endpoint }: Pick<Rule, "dimension" | "value" | "endpoint">): string {
   return JSON.stringify([dimension, canonicalValue(dimension, value), canonicalPattern(endpoint)]);
 }
 
@@ -71,7 +72,7 @@ function canonicalValue(dimension: string, value: string): string {
   return ip === undefined ? value.toLowerCase() : renderIp(ip);
 }
 
-/** Letters are matched in either case, and it does not matter what a segment of any value is called. */
+/** Case does not matter, and neither does the name of a wildcard segment. */
 function canonicalPattern(endpoint: string): string {
   const pattern = endpoint.toLowerCase().replaceAll(/\{[^/{}]*\}/g, "*");
   return pattern.length > 1 && pattern.endsWith("/") ? pattern.slice(0, -1) : pattern;

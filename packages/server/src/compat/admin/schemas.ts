@@ -1,8 +1,8 @@
-import type { JsonSchema } from "sluice";
+import type { JsonSchema } from "sluice/shape";
 import { integer, list, number, object, text, yesOrNo } from "../../data-plane/transports/http/schema-parts.ts";
-import { dimensionWords } from "./dimension-words.ts";
-import type { RuleWords } from "./rule-words.ts";
-import { scopeWords } from "./scope-words.ts";
+import { dimensionVocabulary } from "./dimension-vocabulary.ts";
+import type { RuleVocabulary } from "./rule-vocabulary.ts";
+import { scopeVocabulary } from "./scope-vocabulary.ts";
 
 const moment: JsonSchema = { type: "string", format: "date-time" };
 
@@ -10,7 +10,7 @@ const change: Readonly<Record<string, JsonSchema>> = {
   dry_run: yesOrNo,
   generation: {
     type: "integer",
-    description: "What nodes will decide by. Absent in a dry run, or where nothing changed.",
+    description: "The generation that nodes will decide by. Absent in a dry run, or if nothing changed.",
   },
   warnings: list(object({ field: text, message: text })),
 };
@@ -23,12 +23,12 @@ const history: Readonly<Record<string, JsonSchema>> = {
 };
 const historyOptional = ["created_at", "overridden_by"];
 
-function ruleFields({ fields }: RuleWords): Readonly<Record<string, JsonSchema>> {
+function ruleFields({ fields }: RuleVocabulary): Readonly<Record<string, JsonSchema>> {
   return {
     [fields.id]: text,
     [fields.name]: text,
     [fields.dimension]: text,
-    [fields.value]: { type: "string", description: "`*`: each, by itself." },
+    [fields.value]: { type: "string", description: "`*`: each value separately." },
     [fields.endpoint]: { type: "string", description: "`*`: every request." },
     [fields.algorithm]: text,
     [fields.limit]: number,
@@ -39,10 +39,10 @@ function ruleFields({ fields }: RuleWords): Readonly<Record<string, JsonSchema>>
   };
 }
 
-function ruleSchemas(words: RuleWords): Readonly<Record<string, JsonSchema>> {
-  const { fields, schema } = words;
+function ruleSchemas(vocabulary: RuleVocabulary): Readonly<Record<string, JsonSchema>> {
+  const { fields, schema } = vocabulary;
   const optional = [fields.name, fields.tier, ...historyOptional];
-  const rule = object(ruleFields(words), ...optional);
+  const rule = object(ruleFields(vocabulary), ...optional);
   const noRule = object(
     { [fields.id]: text, expressible: { const: false }, reason: text, policy: text, ...history },
     ...historyOptional,
@@ -51,7 +51,7 @@ function ruleSchemas(words: RuleWords): Readonly<Record<string, JsonSchema>> {
   return {
     [schema]: either,
     [`${schema}Page`]: object({ items: list(either), next: text }, "next"),
-    [`${schema}Change`]: object({ ...ruleFields(words), ...change }, ...optional, "generation"),
+    [`${schema}Change`]: object({ ...ruleFields(vocabulary), ...change }, ...optional, "generation"),
   };
 }
 
@@ -98,13 +98,13 @@ const replaced: JsonSchema = {
     "reason",
     "author",
   ),
-  description: "The tier or the override that was there and is not any more. Absent: none was.",
+  description: "The tier or the override that was replaced. Absent: there was none.",
 };
 
-/** What these routes answer with, by name. */
+/** The bodies of these routes' answers, by name. */
 export const facadeSchemas: Readonly<Record<string, JsonSchema>> = {
-  ...ruleSchemas(dimensionWords),
-  ...ruleSchemas(scopeWords),
+  ...ruleSchemas(dimensionVocabulary),
+  ...ruleSchemas(scopeVocabulary),
   User: object(userFields),
   UserChange: object({ ...userFields, ...change, replaced }, "generation", "replaced"),
 };

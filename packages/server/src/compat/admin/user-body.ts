@@ -1,20 +1,20 @@
-import { renderWindow } from "sluice";
+import { renderWindow } from "sluice/internal";
 import { type Body, changeBody } from "../../control-plane/admin-api/answer.ts";
+import { readWindows } from "../../control-plane/documents/read-documents.ts";
 import type {
   ChangedSubject,
   EffectiveLimit,
   SubjectLimitView,
   SubjectView,
-} from "../../control-plane/control-plane.ts";
-import { readWindows } from "../../control-plane/documents/read-documents.ts";
+} from "../../control-plane/subject-control.ts";
 import { freeTier } from "./read-rules.ts";
 
-/** What limits a user: an entry for each window, with where its numbers come from. */
+/** A user's limits: an entry for each window, with the source of its numbers. */
 export function userBody({ value, tier, version, effective }: SubjectView): Body {
   return { user_id: value, tier: tier ?? freeTier, version, limits: effective.flatMap(limitBodies) };
 }
 
-/** With what a change came to, and what it took the place of: a tier, or an override. */
+/** Adds the outcome of a change, and the tier or override that it replaced. */
 export function userChangeBody(changed: ChangedSubject<SubjectView>): Body {
   const { replaced } = changed;
   const [limit] = replaced?.limits ?? [];
@@ -29,7 +29,7 @@ function overrideBody({ policy, windows, untilMs, reason, author }: SubjectLimit
   const read = readWindows(windows.map((text) => (text.startsWith("{") ? JSON.parse(text) : text)));
   return {
     rule_id: policy,
-    // What another version of Sluice wrote and this one cannot read is told as it is.
+    // Windows from another version of Sluice that this one cannot parse are shown as they are.
     windows: read.problems.length > 0 ? windows : read.windows.map(renderWindow),
     expires_at: untilMs === undefined ? undefined : new Date(untilMs).toISOString(),
     reason,
@@ -62,12 +62,12 @@ function limitBodies({
       shadow: mode === "shadow" ? true : undefined,
       used: stand?.used,
       remaining: stand?.remaining,
-      reset_after_seconds: stand === undefined ? undefined : secondsOf(stand.resetAfterMs),
+      reset_after_seconds: stand === undefined ? undefined : wholeSeconds(stand.resetAfterMs),
     };
   });
 }
 
-/** Rounded up; undefined where it never comes. */
-function secondsOf(ms: number): number | undefined {
+/** Rounded up; undefined if it never comes. */
+function wholeSeconds(ms: number): number | undefined {
   return Number.isFinite(ms) ? Math.ceil(ms / 1_000) : undefined;
 }

@@ -1,14 +1,14 @@
-import { described, integer, objectOf, refine, type Shape, text } from "sluice";
-import { why } from "../../control-plane/admin-api/query-words.ts";
-import { maxOverrideMs } from "../../control-plane/documents/write-subject.ts";
-import { parseMoment } from "../../data-plane/access/parse-moment.ts";
+import { maxOverrideMs } from "@sluice/protocol/admin";
+import { parseMoment } from "sluice/internal";
+import { described, integer, objectOf, refine, type Shape, text } from "sluice/shape";
+import { why } from "../../control-plane/admin-api/query-parameters.ts";
 
-/** A moment as text: `2027-01-31T12:00:00Z`. */
+/** A time as text: `2027-01-31T12:00:00Z`. */
 const momentShape: Shape<number> = {
   ...refine(text({ max: 64 }), (written, reading) => {
     const atMs = parseMoment(written);
     if (atMs !== undefined) return atMs;
-    return reading.problem(`must be a moment such as 2027-01-31T12:00:00Z, but is ${JSON.stringify(written)}`);
+    return reading.problem(`must be a time such as 2027-01-31T12:00:00Z, but is ${JSON.stringify(written)}`);
   }),
   schema: { type: "string", format: "date-time" },
 };
@@ -25,7 +25,7 @@ export interface UserTierBody {
 }
 
 export const userTierShape: Shape<UserTierBody> = objectOf(
-  { tier: described(tierName, "free, premium, enterprise, or a tier of your own.") },
+  { tier: described(tierName, "free, premium, enterprise, or a custom tier.") },
   { why },
 );
 
@@ -45,24 +45,24 @@ const daySeconds = 86_400;
 export const userOverrideShape: Shape<UserOverrideBody> = refine(
   objectOf(
     {
-      rule_id: described(text({ max: 257 }), "The rule, or the policy, whose limit is another one for this user."),
+      rule_id: described(text({ max: 257 }), "The rule, or the policy, whose limit is replaced for this user."),
       limit: amount,
       window_seconds: integer({ min: 1, max: 3_653 * daySeconds }),
     },
     {
-      burst: described(amount, "What may come at once, of the bucket algorithms. Absent: the limit."),
+      burst: described(amount, "The burst, for bucket algorithms. Absent: the limit."),
       expires_at: described(momentShape, "When it ends."),
       duration_seconds: described(
         integer({ min: 1, max: maxOverrideMs / 1_000 }),
-        "Or how long it is in force from now.",
+        "How long it lasts from now. An alternative to expires_at.",
       ),
-      reason: described(why, "Why it is wanted, for the history."),
+      reason: described(why, "The reason, for the history."),
     },
   ),
   ({ reason, ...body }, reading): UserOverrideBody => {
     const { expires_at: atMs, duration_seconds: seconds } = body;
     if (atMs !== undefined && seconds !== undefined)
-      reading.problem("must not be there beside expires_at; send one of the two", "duration_seconds");
+      reading.problem("cannot be combined with expires_at; send one of the two", "duration_seconds");
     return reason === undefined ? body : { ...body, why: reason };
   },
 );

@@ -1,11 +1,13 @@
 import fc from "fast-check";
-import { algorithms, createLimiter, type Limiter, ManualClock, MemorySubjectDirectory, readShape } from "sluice";
+import { createLimiter, type Limiter, ManualClock, MemorySubjectDirectory } from "sluice";
+import { algorithms } from "sluice/internal";
+import { readShape } from "sluice/shape";
 import { describe, expect, it } from "vitest";
-import type { PolicyDocument } from "../../control-plane/control-plane.ts";
-import { dimensionWords } from "./dimension-words.ts";
+import type { PolicyDocument } from "../../control-plane/policy-control.ts";
+import { dimensionVocabulary } from "./dimension-vocabulary.ts";
 import { readRules } from "./read-rules.ts";
-import { type Rule, ruleIdOf, ruleKeyOf, splitRuleId } from "./rule.ts";
-import { scopeWords } from "./scope-words.ts";
+import { type Rule, renderRuleId, renderRuleKey, splitRuleId } from "./rule.ts";
+import { scopeVocabulary } from "./scope-vocabulary.ts";
 import { removeTier, writeRule } from "./write-rule.ts";
 
 const dimensions = fc.constantFrom("user", "ip", "api_key", "org", "tenant", "x-team");
@@ -20,14 +22,14 @@ const lines = fc.stringMatching(/^[ -~äß€]{1,40}$/);
 const tiers = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9 ._:/@-]{0,10}$/).filter((tier) => tier !== "free");
 const withBurst = new Set(["gcra", "token_bucket", "leaky_bucket"]);
 
-function valuesOf(dimension: string): fc.Arbitrary<string> {
+function arbitraryValues(dimension: string): fc.Arbitrary<string> {
   return fc.oneof(
     fc.constant("*"),
     dimension === "ip" ? fc.ipV4() : fc.stringMatching(/^[ -~ü]{1,20}$/).filter((value) => value.trim() !== ""),
   );
 }
 
-/** The rules of one policy: one for whoever has no tier, and any number for tiers. */
+/** The rules of one policy: one for subjects without a tier, and any number for tiers. */
 const families: fc.Arbitrary<readonly Rule[]> = fc
   .record({
     policy: fc.stringMatching(/^[A-Za-z0-9._:/@-]{1,20}$/).filter((id) => id !== "default"),
@@ -37,7 +39,7 @@ const families: fc.Arbitrary<readonly Rule[]> = fc
     tiers: fc.uniqueArray(tiers, { maxLength: 4 }),
   })
   .chain(({ tiers, ...shared }) =>
-    valuesOf(shared.dimension).chain((value) =>
+    arbitraryValues(shared.dimension).chain((value) =>
       fc.tuple(
         ...[undefined, ...tiers].map((tier) =>
           fc
@@ -56,12 +58,12 @@ const families: fc.Arbitrary<readonly Rule[]> = fc
     ),
   );
 
-function documentOf(rules: readonly Rule[]): PolicyDocument {
+function createDocument(rules: readonly Rule[]): PolicyDocument {
   return rules.reduce<PolicyDocument | undefined>(writeRule, undefined)!;
 }
 
 function byTier(rules: readonly Rule[]): readonly Rule[] {
-  return [...rules].sort((one, other) => ruleIdOf(one).localeCompare(ruleIdOf(other)));
+  return [...rules].sort((one, other) => renderRuleId(one).localeCompare(renderRuleId(other)));
 }
 
 function rulesIn(policy: string, document: PolicyDocument): readonly Rule[] {
@@ -71,11 +73,11 @@ function rulesIn(policy: string, document: PolicyDocument): readonly Rule[] {
 }
 
 describe("a rule", () => {
-  it("is the same after it was a policy, with all that stand beside it", () => {
+  it("is the same after conversion to a policy and back, along with the policy's other rules", () => {
     fc.assert(
       fc.property(families, (rules) => {
-        // As the store gives it back.
-        const document = JSON.parse(JSON.stringify(documentOf(rules))) as PolicyDocument;
+        // As read back from the store.
+        const document = JSON.parse(JSON.stringify(createDocument(rules))) as PolicyDocument;
         expect(rulesIn(rules[0]!.policy, document)).toEqual(byTier(rules));
       }),
     );
@@ -86,11 +88,11 @@ describe("a rule", () => {
       fc.property(families, fc.nat(), fc.integer({ min: 1, max: 50_000 }), (rules, which, limit) => {
         const at = which % rules.length;
         const burst = withBurst.has(rules[at]!.algorithm) ? rules[at]!.burst : limit;
-        // A burst that takes more than a century to flow out again is no policy.
+        // A burst that takes more than a century to drain makes an invalid policy.
         fc.pre((burst * rules[at]!.windowSeconds) / limit <= 3e9);
         const changed: Rule = { ...rules[at]!, name: "another", limit, burst };
         const others = rules.filter((_, index) => index !== at);
-        const document = writeRule(documentOf(rules), changed);
+        const document = writeRule(createDocument(rules), changed);
         expect(rulesIn(changed.policy, document)).toEqual(byTier([...others, changed]));
         if (changed.tier === undefined) return;
         expect(rulesIn(changed.policy, removeTier(document, changed.policy, changed.tier))).toEqual(byTier(others));
@@ -98,32 +100,35 @@ describe("a rule", () => {
     );
   });
 
-  it.each([dimensionWords, scopeWords])("is read as it is told, in the words of $path", (words) => {
-    fc.assert(
-      fc.property(families, (rules) => {
-        for (const rule of rules) {
-          const told = JSON.parse(JSON.stringify({ ...words.render(rule), version: 3, created_at: "x" }));
-          const read = readShape(words.replaced, told);
-          expect(read).toMatchObject({
-            ok: true,
-            value: {
-              ruleId: ruleIdOf(rule),
-              name: rule.name,
-              dimension: rule.dimension,
-              value: rule.value,
-              endpoint: rule.endpoint,
-              algorithm: rule.algorithm,
-              limit: rule.limit,
-              windowSeconds: rule.windowSeconds,
-              burst: rule.burst,
-              expected_version: 3,
-            },
-          });
-          expect(splitRuleId(ruleIdOf(rule))).toEqual({ policy: rule.policy, tier: rule.tier });
-        }
-      }),
-    );
-  });
+  it.each([dimensionVocabulary, scopeVocabulary])(
+    "is read as it is shown, in the vocabulary of $path",
+    (vocabulary) => {
+      fc.assert(
+        fc.property(families, (rules) => {
+          for (const rule of rules) {
+            const told = JSON.parse(JSON.stringify({ ...vocabulary.render(rule), version: 3, created_at: "x" }));
+            const read = readShape(vocabulary.replaced, told);
+            expect(read).toMatchObject({
+              ok: true,
+              value: {
+                ruleId: renderRuleId(rule),
+                name: rule.name,
+                dimension: rule.dimension,
+                value: rule.value,
+                endpoint: rule.endpoint,
+                algorithm: rule.algorithm,
+                limit: rule.limit,
+                windowSeconds: rule.windowSeconds,
+                burst: rule.burst,
+                expected_version: 3,
+              },
+            });
+            expect(splitRuleId(renderRuleId(rule))).toEqual({ policy: rule.policy, tier: rule.tier });
+          }
+        }),
+      );
+    },
+  );
 });
 
 const base: Rule = {
@@ -139,7 +144,10 @@ const base: Rule = {
   burst: 3,
 };
 
-function limiterOf(...documents: readonly PolicyDocument[]): { limiter: Limiter; subjects: MemorySubjectDirectory } {
+function createPolicyLimiter(...documents: readonly PolicyDocument[]): {
+  limiter: Limiter;
+  subjects: MemorySubjectDirectory;
+} {
   const subjects = new MemorySubjectDirectory();
   const clock = new ManualClock(1_700_000_040_000);
   return { limiter: createLimiter({ policies: { policies: documents, default: "none" }, clock, subjects }), subjects };
@@ -152,31 +160,33 @@ function passing(limiter: Limiter, dimensions: Readonly<Record<string, string>>)
 }
 
 describe("the policy of a rule", () => {
-  it("limits each value of its dimension by itself, at its endpoint and nowhere else", () => {
-    const { limiter } = limiterOf(documentOf([base]));
+  it("limits each value of its dimension separately, at its endpoint only", () => {
+    const { limiter } = createPolicyLimiter(createDocument([base]));
     const endpoint = "/v1/orders/7";
     expect(passing(limiter, { user: "a", endpoint })).toBe(3);
     expect(passing(limiter, { user: "b", endpoint })).toBe(3);
     expect(passing(limiter, { user: "a", endpoint: "/v1/users" })).toBe(20);
-    // Who has no user is not spoken of.
+    // A request without a user is not covered.
     expect(passing(limiter, { ip: "203.0.113.7", endpoint })).toBe(20);
   });
 
-  it("limits one value alone where it names one", () => {
-    const { limiter } = limiterOf(documentOf([{ ...base, value: "a" }]));
+  it("limits one value alone if it names one", () => {
+    const { limiter } = createPolicyLimiter(createDocument([{ ...base, value: "a" }]));
     const endpoint = "/v1/orders/7";
     expect(passing(limiter, { user: "a", endpoint })).toBe(3);
     expect(passing(limiter, { user: "b", endpoint })).toBe(20);
   });
 
-  it("limits every request of its dimension where it names no endpoint", () => {
-    const { limiter } = limiterOf(documentOf([{ ...base, endpoint: "*" }]));
+  it("limits every request of its dimension if it names no endpoint", () => {
+    const { limiter } = createPolicyLimiter(createDocument([{ ...base, endpoint: "*" }]));
     expect(passing(limiter, { user: "a" })).toBe(3);
     expect(passing(limiter, { user: "b", endpoint: "/anything" })).toBe(3);
   });
 
-  it("limits those of a tier by the tier's rule, and everybody else by the one without", () => {
-    const { limiter, subjects } = limiterOf(documentOf([base, { ...base, tier: "premium", limit: 7, burst: 7 }]));
+  it("limits subjects of a tier by the tier's rule, and all others by the one without", () => {
+    const { limiter, subjects } = createPolicyLimiter(
+      createDocument([base, { ...base, tier: "premium", limit: 7, burst: 7 }]),
+    );
     subjects.setTier("user", "p", "premium");
     subjects.setTier("user", "f", "free");
     const endpoint = "/v1/orders/7";
@@ -185,14 +195,14 @@ describe("the policy of a rule", () => {
     expect(passing(limiter, { user: "nobody", endpoint })).toBe(3);
   });
 
-  it("lets as much come at once as its burst says", () => {
-    const { limiter } = limiterOf(documentOf([{ ...base, algorithm: "token_bucket", burst: 5 }]));
+  it("allows its burst at once", () => {
+    const { limiter } = createPolicyLimiter(createDocument([{ ...base, algorithm: "token_bucket", burst: 5 }]));
     expect(passing(limiter, { user: "a", endpoint: "/v1/orders" })).toBe(5);
   });
 });
 
 describe("a change of a rule", () => {
-  it("keeps all of the policy that no rule speaks of", () => {
+  it("keeps everything in the policy that rules do not express", () => {
     const before = {
       id: "orders",
       owner: "shop",
@@ -239,17 +249,17 @@ describe("a policy that is no rule", () => {
     ["has the window 10/500ms", { match, limits: [{ by: ["user"], windows: ["10/500ms"] }] }],
     ["counts by tenant and user", { match, limits: [{ by: ["tenant", "user"], windows: ["1/s"] }] }],
     ["counts by nothing", { match, limits: [{ windows: ["1/s"] }] }],
-    ["asks for no dimension in its match", { limits }],
-    ["asks for user, tenant in its match", { match: { user: "*", tenant: "t" }, limits }],
-    ["asks for user in its match", { match: { user: ["a", "b"] }, limits }],
-    ["is for the methods POST alone", { match: { ...match, method: "POST" }, limits }],
+    ["names no dimension in its match", { limits }],
+    ["names user, tenant in its match", { match: { user: "*", tenant: "t" }, limits }],
+    ["names user in its match", { match: { user: ["a", "b"] }, limits }],
+    ["is only for the methods POST", { match: { ...match, method: "POST" }, limits }],
     ["is of the domain shop", { domain: "shop", match, limits }],
     ["is in shadow mode", { mode: "shadow", match, limits }],
     ["is without limits", { match, unlimited: true }],
     ["has an allow list", { match, limits, allow: { user: ["a"] } }],
     ["has a deny list", { match, limits, deny: { user: ["a"] } }],
-    ["says what requests cost", { match, limits, cost: 2 }],
-    ["has a moment from which it is valid", { match, limits, valid_from: "2027-01-01" }],
+    ["sets the cost of requests", { match, limits, cost: 2 }],
+    ["has a valid_from", { match, limits, valid_from: "2027-01-01" }],
     ["is for a share of subjects", { match, limits, rollout: { percent: 1, by: "user" } }],
     ["replaces others", { match, limits, replaces: ["other"] }],
     ["blocks for 1m after a denial", { match, limits: [{ ...limits[0], block_for: "1m" }] }],
@@ -262,12 +272,12 @@ describe("a policy that is no rule", () => {
     expect(readRules("p", { id: "p", ...document })).toEqual({ kind: "no_rule", why: expect.stringContaining(why) });
   });
 
-  it("is the default one", () => {
+  it("is the default policy", () => {
     expect(readRules("default", { limits })).toMatchObject({ kind: "no_rule" });
   });
 });
 
-describe("what no two rules share", () => {
+describe("the unique key of a rule", () => {
   it.each([
     [{ endpoint: "/V1/Orders/{id}/" }, { endpoint: "/v1/orders/*" }],
     [
@@ -275,10 +285,10 @@ describe("what no two rules share", () => {
       { dimension: "ip", value: "2001:db8::1" },
     ],
   ])("is the same for all spellings: %j, %j", (one, other) => {
-    expect(ruleKeyOf({ ...base, ...one })).toBe(ruleKeyOf({ ...base, ...other }));
+    expect(renderRuleKey({ ...base, ...one })).toBe(renderRuleKey({ ...base, ...other }));
   });
 
   it.each([{ dimension: "ip" }, { value: "a" }, { endpoint: "/v1/orders" }])("differs by %j", (other) => {
-    expect(ruleKeyOf({ ...base, ...other })).not.toBe(ruleKeyOf(base));
+    expect(renderRuleKey({ ...base, ...other })).not.toBe(renderRuleKey(base));
   });
 });

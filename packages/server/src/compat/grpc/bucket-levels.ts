@@ -1,13 +1,14 @@
 import type { BucketLevel } from "@sluice/protocol/ratelimiter";
-import type { Decision, Window, WindowReading } from "sluice";
+import type { Decision, Window } from "sluice";
+import type { WindowReading } from "sluice/store";
 
-/** How full every bucket is that can deny, in the order of its policies, as one moment of the counters found them. */
+/** The level of every bucket that can deny, in the order of its policies, at one moment. */
 export function bucketLevels({ limits = [] }: Pick<Decision, "limits">): BucketLevel[] {
   const enforced = limits.filter(({ shadow }) => !shadow);
   return enforced.flatMap(({ record }) =>
     (record?.windows ?? []).map((reading) => {
       const { window } = reading;
-      const currentLevel = levelOf(reading);
+      const currentLevel = findLevel(reading);
       return {
         currentLevel,
         flowRate: flowPerSecond(window.source),
@@ -18,8 +19,8 @@ export function bucketLevels({ limits = [] }: Pick<Decision, "limits">): BucketL
   );
 }
 
-/** What is in a bucket, as the counters keep it: with its fractions, and above the capacity where there is debt. */
-function levelOf({ window, state, remaining }: WindowReading): number {
+/** The content of a bucket, as the counters have it: with fractions, and above the capacity in case of debt. */
+function findLevel({ window, state, remaining }: WindowReading): number {
   const { capacity, perMs, source } = window;
   switch (window.kind) {
     case "arrival":
@@ -33,7 +34,7 @@ function levelOf({ window, state, remaining }: WindowReading): number {
   }
 }
 
-/** What is finer comes of counting time in steps of a nanosecond: five taken at 2.78/s would be 5.000000002. */
+/** Finer digits come from counting time in nanoseconds: five taken at 2.78/s would be 5.000000002. */
 function toMillionths(level: number): number {
   return Math.round(level * 1e6) / 1e6;
 }
@@ -41,7 +42,7 @@ function toMillionths(level: number): number {
 const dayMs = 24 * 60 * 60 * 1_000;
 const calendarMs = { day: dayMs, month: 30 * dayMs } as const;
 
-/** What flows off in a second, on average; 0 where nothing does. */
+/** The average outflow per second; 0 if there is none. */
 export function flowPerSecond({ limit, per }: Window): number {
   switch (per.kind) {
     case "ms":

@@ -61,7 +61,7 @@ describe("the metadata x-idempotency-key", () => {
     expect(await check()).toMatchObject({ remaining: 2 });
   });
 
-  it("leaves the id in a message in force", async () => {
+  it("does not override the id in a message", async () => {
     await open(true);
     const check = (requestId: string) =>
       client.call(
@@ -78,7 +78,7 @@ describe("the metadata x-idempotency-key", () => {
 describe("the service RateLimiter without a package", () => {
   const bare = { ...sluice, fullName: "RateLimiter" };
 
-  it("answers what callers know it by", async () => {
+  it("answers the calls that clients know", async () => {
     await open();
     expect(await client.call(bare, "checkRateLimit", { ...who, cost: 3, timestamp: 0 })).toMatchObject({
       allowed: true,
@@ -92,14 +92,14 @@ describe("the service RateLimiter without a package", () => {
       policyVersion: "p#1",
     });
     expect(await client.call(bare, "getUsage", key)).toMatchObject({ quotas: [{ remaining: 5 }] });
-    // The same permissions hold: resets need an operator's token.
+    // The same permissions apply: resets need an operator's token.
     expect((await client.fail(bare, "resetKey", key)).code).toBe(status.PERMISSION_DENIED);
     expect((await client.fail(bare, "resetLimit", who)).code).toBe(status.PERMISSION_DENIED);
   });
 
-  it("has the methods of policies too, and none that no caller knows there", async () => {
+  it("has the methods for policies too, and no methods that clients do not know", async () => {
     await open();
-    // Without a control plane they say so, which is another answer than being unknown.
+    // Without a control plane they say so, which differs from being unknown.
     const policies = { ...admin, fullName: "RateLimiter" };
     const { details } = await client.fail(policies, "configurePolicy", {} as never);
     expect(details).not.toMatch(/unimplemented|no such method/i);
@@ -107,7 +107,7 @@ describe("the service RateLimiter without a package", () => {
     expect(code).toBe(status.UNIMPLEMENTED);
   });
 
-  it("tells of no outage where there is none", async () => {
+  it("reports no outage if there is none", async () => {
     await open();
     let heard: Metadata | undefined;
     const onMetadata = (given: Metadata): void => {

@@ -1,17 +1,18 @@
 import type { CheckRequest, Policy, PolicySet } from "sluice";
-import { maxDimensionLength, SluiceError } from "sluice";
+import { SluiceError } from "sluice";
+import { maxDimensionLength } from "sluice/internal";
 
-/** The prefixes that policies of a domain are for, in the order of their file; `*` is any. */
+/** The prefixes of a domain's policies, in the order of their file; `*` is any. */
 type Prefixes = ReadonlySet<string>;
 
-const prefixesOf = new WeakMap<PolicySet, ReadonlyMap<string, Prefixes>>();
+const prefixCache = new WeakMap<PolicySet, ReadonlyMap<string, Prefixes>>();
 
 export const defaultDomain = "default";
 const maxDomainLength = 128;
 
 /**
- * What a key of `ratelimiter.v1` asks. A key `prefix:rest` belongs to the policy of its prefix where the domain has one, any
- * other to the domain's first. Throws `invalid_request` where domain or key are none.
+ * The request for a key of `ratelimiter.v1`. A key `prefix:rest` belongs to the policy of its prefix if the domain has
+ * one, any other to the domain's first. Throws `invalid_request` if domain or key are invalid.
  */
 export function readLimitKey(
   policySet: PolicySet,
@@ -19,7 +20,7 @@ export function readLimitKey(
 ): Pick<CheckRequest, "domain" | "dimensions"> {
   refuse("domain", domain ?? defaultDomain, maxDomainLength);
   refuse("limit_key", limitKey, maxDimensionLength);
-  const prefixes = domainsOf(policySet).get(domain ?? defaultDomain);
+  const prefixes = findDomains(policySet).get(domain ?? defaultDomain);
   if (prefixes === undefined) return { domain, dimensions: { limit_key: limitKey } };
   const colon = limitKey.indexOf(":");
   const named = colon === -1 ? limitKey : limitKey.slice(0, colon);
@@ -28,13 +29,13 @@ export function readLimitKey(
   return { domain, dimensions: { prefix: isFor ? named : first!, limit_key: limitKey } };
 }
 
-/** The prefix that a policy is for. Undefined where it is for none in particular. */
-export function prefixOf(policy: Policy): string | undefined {
+/** The prefix of a policy. Undefined if it has none. */
+export function findPrefix(policy: Policy): string | undefined {
   return policy.match.dimensions.prefix?.[0];
 }
 
-function domainsOf(policySet: PolicySet): ReadonlyMap<string, Prefixes> {
-  let domains = prefixesOf.get(policySet);
+function findDomains(policySet: PolicySet): ReadonlyMap<string, Prefixes> {
+  let domains = prefixCache.get(policySet);
   if (domains === undefined) {
     const found = new Map<string, Set<string>>();
     for (const policy of policySet.policies) {
@@ -45,7 +46,7 @@ function domainsOf(policySet: PolicySet): ReadonlyMap<string, Prefixes> {
       }
     }
     domains = found;
-    prefixesOf.set(policySet, domains);
+    prefixCache.set(policySet, domains);
   }
   return domains;
 }

@@ -18,8 +18,7 @@ import { resetLimit } from "./handlers/reset-limit.ts";
 const reset: MethodAudit = { action: "subject.reset" };
 
 /**
- * Methods under which callers of other limiters know Sluice. Those of the control plane answer UNIMPLEMENTED without a
- * policy store.
+ * Methods known to clients of other limiters. Those of the control plane answer UNIMPLEMENTED without a policy store.
  */
 export function compatMethods(control: ControlPlane | undefined): readonly Method[] {
   const methods: readonly Method[] = [
@@ -42,7 +41,7 @@ export function compatMethods(control: ControlPlane | undefined): readonly Metho
   ];
 }
 
-/** The same method as `/RateLimiter/<name>`: some callers know the service without a package. */
+/** The same method as `/RateLimiter/<name>`: some clients know the service without a package. */
 function withoutPackage(method: Method): Method {
   const { path } = method.definition;
   return {

@@ -10,12 +10,12 @@ import {
 import { SluiceError } from "sluice";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
-  actorOfRole,
+  applyStored,
+  createRoleActor,
   type StartedAdmin,
   startAdmin,
-  takeUp,
   team,
-  tokenOf,
+  tokenForRole,
 } from "../../control-plane/admin-api/testing/start-admin.ts";
 import type { Access } from "../../data-plane/access/access.ts";
 import type { Role } from "../../data-plane/access/roles.ts";
@@ -50,11 +50,11 @@ const read: Partial<Policy> = {
 };
 
 function configure(sent: Partial<Policy>, role: Role = "editor"): Promise<PolicyAck> {
-  return client.call(PolicyAdminDefinition, "configurePolicy", Policy.fromPartial(sent), { token: tokenOf(role) });
+  return client.call(PolicyAdminDefinition, "configurePolicy", Policy.fromPartial(sent), { token: tokenForRole(role) });
 }
 
 async function refusal(sent: Partial<Policy>, role: Role = "editor"): Promise<{ code: number; details: string }> {
-  const options = { token: tokenOf(role) };
+  const options = { token: tokenForRole(role) };
   const { code, details } = await client.fail(
     PolicyAdminDefinition,
     "configurePolicy",
@@ -66,13 +66,13 @@ async function refusal(sent: Partial<Policy>, role: Role = "editor"): Promise<{ 
 
 async function list(ownerTeam = "", role: Role = "viewer"): Promise<readonly Policy[]> {
   const told: Policy[] = [];
-  const stream = client.watch(PolicyAdminDefinition, "listPolicies", { ownerTeam }, { token: tokenOf(role) });
+  const stream = client.watch(PolicyAdminDefinition, "listPolicies", { ownerTeam }, { token: tokenForRole(role) });
   for await (const policy of stream) told.push(policy as Policy);
   return told;
 }
 
 describe("ConfigurePolicy", () => {
-  it("makes a policy that decides as its fields say, and ListPolicies tells the same fields", async () => {
+  it("creates a policy that decides as its fields say, and ListPolicies returns the same fields", async () => {
     const ack = await configure({ ...read, why: "first" });
     expect(ack).toMatchObject({ policyId: "api.read.v3", version: 1, dryRun: false, rolloutId: "" });
     expect(ack.generation).toBeGreaterThan(0);
@@ -80,7 +80,7 @@ describe("ConfigurePolicy", () => {
     expect(told).toMatchObject({ ...read, version: 1, rolloutPct: 1, why: "first", fieldsComplete: true });
     expect(told!.createdAt!.seconds).toBeGreaterThan(1.6e9);
 
-    await takeUp(admin);
+    await applyStored(admin);
     const check = (user: string): Promise<{ allowed: boolean }> =>
       client.call(
         RateLimiterDefinition,
@@ -92,12 +92,12 @@ describe("ConfigurePolicy", () => {
           requestId: "",
           domain: "",
         },
-        { token: tokenOf("admin") },
+        { token: tokenForRole("admin") },
       );
     expect([await check("a"), await check("b"), await check("c")].map(({ allowed }) => allowed)).toEqual([
       true,
       true,
-      // The address has had its two, whoever asks.
+      // The address has used its two, whatever the user.
       false,
     ]);
   });
@@ -111,13 +111,13 @@ describe("ConfigurePolicy", () => {
     expect(await list()).toMatchObject([{ version: 2, windows: [{ limit: 5 }] }]);
   });
 
-  it("does nothing in a dry run but answer", async () => {
+  it("only answers in a dry run", async () => {
     expect(await configure({ ...read, dryRun: true })).toMatchObject({ version: 1, generation: 0, dryRun: true });
     expect(await list()).toEqual([]);
     expect(await refusal({ ...read, windows: [], dryRun: true })).toMatchObject({ code: status.INVALID_ARGUMENT });
   });
 
-  it("takes any policy as a document, and gives it back whole", async () => {
+  it("accepts any policy as a document, and returns it whole", async () => {
     const document = {
       id: "orders",
       description: "what for",
@@ -127,7 +127,7 @@ describe("ConfigurePolicy", () => {
       on_failure: "open",
       owner: team,
     };
-    // Days of a calendar and seconds do not go together under gcra.
+    // Calendar days and seconds cannot be combined under gcra.
     expect(await refusal({ policyId: "orders", documentJson: JSON.stringify(document) })).toMatchObject({
       code: status.INVALID_ARGUMENT,
       details: expect.stringContaining("calendar"),
@@ -137,14 +137,14 @@ describe("ConfigurePolicy", () => {
     const [told] = await list();
     expect(JSON.parse(told!.documentJson)).toEqual(document);
     expect(told).toMatchObject({ fieldsComplete: false, windows: [], dimensions: [], ownerTeam: team });
-    // As it was told, it is sent back; and nothing has changed.
+    // The answer can be sent back, which changes nothing.
     expect(await configure(told!)).toMatchObject({ version: 1, generation: 0 });
     expect(await configure({ ...told!, documentJson: JSON.stringify({ ...document, warn_at: 0.5 }) })).toMatchObject({
       version: 2,
     });
   });
 
-  it("loses nothing that its fields cannot say", async () => {
+  it("loses nothing that its fields cannot express", async () => {
     const document = {
       id: "p",
       owner: team,
@@ -155,27 +155,27 @@ describe("ConfigurePolicy", () => {
     await configure({ policyId: "p", documentJson: JSON.stringify(document) });
     const refused = await refusal({ ...read, policyId: "p", version: 1 });
     expect(refused).toMatchObject({ code: status.INVALID_ARGUMENT });
-    expect(refused.details).toMatch(/document_json.*says more than the other fields can/);
-    // Of another version than the caller saw, that is told first.
+    expect(refused.details).toMatch(/document_json.*has more than the other fields can/);
+    // A version conflict is reported first.
     expect(await refusal({ ...read, policyId: "p", version: 7 })).toMatchObject({ code: status.ABORTED });
     expect(JSON.parse((await list())[0]!.documentJson)).toEqual(document);
   });
 
-  it("goes out to a share of subjects, where it stays until it is let go on", async () => {
+  it("is rolled out to a share of subjects, and stays there until it is advanced", async () => {
     await configure(read);
     const ack = await configure({ ...read, version: 1, costMap: {}, rolloutPct: 0.25 });
     expect(ack.version).toBe(2);
-    const rollout = await admin.control.rollouts.get(actorOfRole("admin"), ack.rolloutId);
+    const rollout = await admin.control.rollouts.get(createRoleActor("admin"), ack.rolloutId);
     expect(rollout).toMatchObject({
       policy: "api.read.v3",
       toVersion: 2,
       steps: [{ percent: 25, holdMs: 0 }, { percent: 100 }],
     });
-    // Another version waits until this one is everywhere, or nowhere.
+    // Another version has to wait until this one is complete or rolled back.
     expect(await refusal({ ...read, version: 1, costMap: { "/x": 2 } })).toMatchObject({ code: status.ALREADY_EXISTS });
   });
 
-  it("takes no document that is nested without end", async () => {
+  it("refuses a document that is nested too deeply", async () => {
     const documentJson = `{"match":${'{"a":'.repeat(5_000)}1${"}".repeat(5_000)}}`;
     expect(await refusal({ policyId: "a", documentJson })).toMatchObject({
       code: status.INVALID_ARGUMENT,
@@ -183,19 +183,19 @@ describe("ConfigurePolicy", () => {
     });
   });
 
-  it("names the fields that are wrong", async () => {
+  it("names the invalid fields", async () => {
     const refused = await refusal({ ...read, windows: [{ spanMs: 0, limit: 1, burst: undefined }], rolloutPct: 2 });
     expect(refused).toMatchObject({ code: status.INVALID_ARGUMENT });
     expect(refused.details).toMatch(/rollout_pct.*windows\[0\]\.span_ms/);
   });
 
-  it("is for editors of the team that owns the policy, and who is refused is in the audit", async () => {
+  it("is for editors of the team that owns the policy, and refusals are audited", async () => {
     expect(await refusal(read, "viewer")).toMatchObject({ code: status.PERMISSION_DENIED });
     expect(await refusal(read, "operator")).toMatchObject({ code: status.PERMISSION_DENIED });
     expect(await refusal({ ...read, ownerTeam: "others" })).toMatchObject({ code: status.PERMISSION_DENIED });
     expect(await configure({ ...read, ownerTeam: "others" }, "admin")).toMatchObject({ version: 1 });
     const refused = async (): Promise<unknown> => {
-      const { items } = await admin.control.audit.list(actorOfRole("admin"), { outcome: "refused" });
+      const { items } = await admin.control.audit.list(createRoleActor("admin"), { outcome: "refused" });
       return items.map(({ actor, action, from }) => [actor, action, from]).sort();
     };
     await expect
@@ -205,27 +205,27 @@ describe("ConfigurePolicy", () => {
 });
 
 describe("ListPolicies", () => {
-  it("tells all of a long list, in order, and those of one team alone", async () => {
+  it("returns all of a long list, in order, and the policies of one team", async () => {
     const ids = Array.from({ length: 250 }, (_, index) => `p${String(index).padStart(3, "0")}`);
     const policies = ids.map((id, index) => ({
       id,
       owner: index % 10 === 0 ? "ten" : team,
       limits: [{ by: ["user"], windows: ["1/s"] }],
     }));
-    await admin.control.configuration.import(actorOfRole("admin"), JSON.stringify({ policies }));
+    await admin.control.configuration.import(createRoleActor("admin"), JSON.stringify({ policies }));
     expect((await list()).map(({ policyId }) => policyId)).toEqual(ids);
     expect((await list("ten")).map(({ policyId }) => policyId)).toEqual(ids.filter((_, index) => index % 10 === 0));
   });
 
-  it("stops for who leaves, and waits for who reads slowly", async () => {
+  it("stops when the client disconnects, and waits for a slow reader", async () => {
     const description = "x".repeat(4_000);
     const policies = Array.from({ length: 300 }, (_, index) => ({
       id: `p${index}`,
       description,
       limits: [{ by: ["user"], windows: ["1/s"] }],
     }));
-    await admin.control.configuration.import(actorOfRole("admin"), JSON.stringify({ policies }));
-    const options = { token: tokenOf("viewer") };
+    await admin.control.configuration.import(createRoleActor("admin"), JSON.stringify({ policies }));
+    const options = { token: tokenForRole("viewer") };
     const left = client.watch(PolicyAdminDefinition, "listPolicies", { ownerTeam: "" }, options);
     left.on("error", () => {});
     await new Promise((resolve) => left.once("data", resolve));
@@ -239,12 +239,12 @@ describe("ListPolicies", () => {
     expect(told).toBe(policies.length);
   });
 
-  it("ends for who loses their token meanwhile", async () => {
+  it("ends if the token is revoked meanwhile", async () => {
     const policies = Array.from({ length: 150 }, (_, index) => ({
       id: `p${index}`,
       limits: [{ by: ["user"], windows: ["1/s"] }],
     }));
-    await admin.control.configuration.import(actorOfRole("admin"), JSON.stringify({ policies }));
+    await admin.control.configuration.import(createRoleActor("admin"), JSON.stringify({ policies }));
     let asked = 0;
     const { identify } = admin.service.access;
     const access: Access = {
@@ -256,7 +256,12 @@ describe("ListPolicies", () => {
     };
     const forgetful = await listenForTest("grpc", wholeGrpcServer({ ...admin.service, access }, {}, admin.control));
     const other = connectForTest(forgetful.address);
-    const stream = other.watch(PolicyAdminDefinition, "listPolicies", { ownerTeam: "" }, { token: tokenOf("viewer") });
+    const stream = other.watch(
+      PolicyAdminDefinition,
+      "listPolicies",
+      { ownerTeam: "" },
+      { token: tokenForRole("viewer") },
+    );
     let told = 0;
     const reading = (async () => {
       for await (const _ of stream) told += 1;
@@ -267,33 +272,33 @@ describe("ListPolicies", () => {
     await forgetful.close();
   });
 
-  it("ends with a status for who may not look", async () => {
+  it("ends with a status for a caller that may not read", async () => {
     await expect(list("", "check")).rejects.toMatchObject({ code: status.PERMISSION_DENIED });
   });
 });
 
 describe("Sluice's own limits", () => {
-  it("count what fails: log-ins of an address, and calls of a token that may not", async () => {
+  it("count failures: logins from an address, and forbidden calls of a token", async () => {
     const empty = Policy.fromPartial({});
-    const codesOf = (token: string, calls: number): Promise<number[]> =>
+    const collectCodes = (token: string, calls: number): Promise<number[]> =>
       Promise.all(
         Array.from({ length: calls }, async () => {
           return (await client.fail(PolicyAdminDefinition, "configurePolicy", empty, { token })).code;
         }),
       );
-    const strangers = await codesOf("nobody-has-this", 50);
+    const strangers = await collectCodes("nobody-has-this", 50);
     expect(new Set(strangers)).toEqual(new Set([status.UNAUTHENTICATED, status.RESOURCE_EXHAUSTED]));
     expect(strangers.filter((code) => code === status.UNAUTHENTICATED).length).toBeLessThan(25);
-    const viewers = await codesOf(tokenOf("viewer"), 300);
+    const viewers = await collectCodes(tokenForRole("viewer"), 300);
     expect(new Set(viewers)).toEqual(new Set([status.PERMISSION_DENIED, status.RESOURCE_EXHAUSTED]));
     expect(await configure(read, "admin")).toMatchObject({ version: 1 });
   });
 
-  it("hold here too, for each token by itself", async () => {
+  it("apply here too, to each token separately", async () => {
     const empty = Policy.fromPartial({});
     const codes = await Promise.all(
       Array.from({ length: 300 }, async () => {
-        const options = { token: tokenOf("editor") };
+        const options = { token: tokenForRole("editor") };
         return (await client.fail(PolicyAdminDefinition, "configurePolicy", empty, options)).code;
       }),
     );
@@ -305,14 +310,14 @@ describe("Sluice's own limits", () => {
 });
 
 describe("on a server without a store", () => {
-  it("policies cannot be changed or listed, and it says why", async () => {
+  it("policies cannot be changed or listed, and the error says why", async () => {
     const bare = await listenForTest(
       "grpc",
       wholeGrpcServer(createTestService(admin.limiter, { access: admin.service.access })),
     );
     const other = connectForTest(bare.address);
     try {
-      const options = { token: tokenOf("admin") };
+      const options = { token: tokenForRole("admin") };
       const error = await other.fail(PolicyAdminDefinition, "configurePolicy", Policy.fromPartial(read), options);
       expect(error).toMatchObject({ code: status.UNIMPLEMENTED, details: expect.stringContaining("--store") });
       const stream = other.watch(PolicyAdminDefinition, "listPolicies", { ownerTeam: "" }, options);
@@ -329,25 +334,25 @@ describe("a reset", () => {
 
   beforeEach(async () => {
     await configure(read);
-    await takeUp(admin);
+    await applyStored(admin);
   });
 
-  it("forgets counters, and is in the audit of its subject", async () => {
-    const token = tokenOf("operator");
+  it("resets counters, and is in the audit of its subject", async () => {
+    const token = tokenForRole("operator");
     const check = (): Promise<{ allowed: boolean }> =>
       client.call(RateLimiterDefinition, "checkAndIncrement", { ...request, cost: 2, requestId: "" }, { token });
     expect([(await check()).allowed, (await check()).allowed]).toEqual([true, false]);
     await client.call(RateLimiterDefinition, "resetKey", request, { token });
     expect((await check()).allowed).toBe(true);
-    const { items } = await admin.control.audit.list(actorOfRole("admin"), { target: "user:a" });
+    const { items } = await admin.control.audit.list(createRoleActor("admin"), { target: "user:a" });
     expect(items).toMatchObject([{ actor: "operator", action: "subject.reset", from: "127.0.0.1", outcome: "done" }]);
   });
 
-  it("forgets those of the domain that it names, where it names no policy", async () => {
+  it("resets those of the named domain, if it names no policy", async () => {
     const policy = { ...read, policyId: "shop", domain: "shop", dimensions: ["user"] };
     await configure(policy);
-    await takeUp(admin);
-    const token = tokenOf("operator");
+    await applyStored(admin);
+    const token = tokenForRole("operator");
     const asked = { policyId: "", domain: "shop", dimensions: { user: "a" } };
     const check = (): Promise<{ allowed: boolean }> =>
       client.call(RateLimiterDefinition, "checkAndIncrement", { ...asked, cost: 2, requestId: "" }, { token });
@@ -358,16 +363,16 @@ describe("a reset", () => {
 
   it("by ResetLimit is as well", async () => {
     const reset = { identifier: "203.0.113.9", dimension: 2 as const, endpoint: "/x" };
-    await client.call(RateLimiterDefinition, "resetLimit", reset, { token: tokenOf("operator") });
-    const { items } = await admin.control.audit.list(actorOfRole("admin"), { target: "ip:203.0.113.9" });
+    await client.call(RateLimiterDefinition, "resetLimit", reset, { token: tokenForRole("operator") });
+    const { items } = await admin.control.audit.list(createRoleActor("admin"), { target: "ip:203.0.113.9" });
     expect(items).toMatchObject([{ actor: "operator", action: "subject.reset" }]);
   });
 
-  it("is for operators, and who is refused is in the audit", async () => {
-    const error = await client.fail(RateLimiterDefinition, "resetKey", request, { token: tokenOf("editor") });
+  it("is for operators, and refusals are audited", async () => {
+    const error = await client.fail(RateLimiterDefinition, "resetKey", request, { token: tokenForRole("editor") });
     expect(error.code).toBe(status.PERMISSION_DENIED);
     await expect
-      .poll(async () => (await admin.control.audit.list(actorOfRole("admin"), { outcome: "refused" })).items, {
+      .poll(async () => (await admin.control.audit.list(createRoleActor("admin"), { outcome: "refused" })).items, {
         timeout: 30_000,
       })
       .toMatchObject([{ actor: "editor", action: "subject.reset" }]);

@@ -1,5 +1,5 @@
 import { SluiceError } from "sluice";
-import type { PolicyControl, StoredPolicy } from "../../control-plane/control-plane.ts";
+import type { PolicyControl, StoredPolicy } from "../../control-plane/policy-control.ts";
 import type { Actor } from "../../data-plane/access/actor.ts";
 
 /** When the first version of a policy was made; undefined if that is no longer known. */

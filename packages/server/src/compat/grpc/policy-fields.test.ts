@@ -2,15 +2,15 @@ import { FailPolicy, Policy as PolicyMessage, RuleType } from "@sluice/protocol"
 import fc from "fast-check";
 import { createLimiter, ManualClock } from "sluice";
 import { describe, expect, it } from "vitest";
-import type { PolicyDocument } from "../../control-plane/control-plane.ts";
+import type { PolicyDocument } from "../../control-plane/policy-control.ts";
 import {
-  documentOfFields,
-  fieldsOfDocument,
+  documentFromFields,
+  fieldsFromDocument,
   mayBeReplacedByFields,
   noFields,
   type PolicyFields,
 } from "./policy-fields.ts";
-import { documentOfMessage, rolloutOfMessage } from "./policy-message.ts";
+import { documentFromMessage, rolloutFromMessage } from "./policy-message.ts";
 
 const bucketTypes: readonly number[] = [RuleType.GCRA, RuleType.TOKEN_BUCKET, RuleType.LEAKY_BUCKET];
 
@@ -43,21 +43,21 @@ const anyFields: fc.Arbitrary<PolicyFields> = fc
     })),
   })) as fc.Arbitrary<PolicyFields>;
 
-function messageOf(fields: Partial<PolicyMessage>): PolicyMessage {
+function createMessage(fields: Partial<PolicyMessage>): PolicyMessage {
   return PolicyMessage.fromPartial({ policyId: "api.read.v3", ...fields });
 }
 
 describe("the fields of a policy", () => {
-  it("are the same after they were a document", () => {
+  it("are the same after conversion to a document and back", () => {
     fc.assert(
       fc.property(anyFields, (fields) => {
-        const document = JSON.parse(JSON.stringify(documentOfFields("p", fields))) as PolicyDocument;
-        expect(fieldsOfDocument("p", document)).toEqual(fields);
+        const document = JSON.parse(JSON.stringify(documentFromFields("p", fields))) as PolicyDocument;
+        expect(fieldsFromDocument("p", document)).toEqual(fields);
       }),
     );
   });
 
-  it("count each dimension by itself, with all windows, for who names the policy and for nobody else", () => {
+  it("count each dimension separately, with all windows, for requests that name the policy and for no others", () => {
     const fields: PolicyFields = {
       ...noFields,
       ruleType: RuleType.FIXED_WINDOW,
@@ -69,29 +69,29 @@ describe("the fields of a policy", () => {
       costMap: { "/embed": 2 },
     };
     const clock = new ManualClock(1_700_000_040_000);
-    const policies = { policies: [documentOfFields("api.read.v3", fields)], default: "none" };
+    const policies = { policies: [documentFromFields("api.read.v3", fields)], default: "none" };
     const limiter = createLimiter({ policies, clock });
     const check = (user: string, tenant: string, endpoint = "/list"): boolean =>
       limiter.checkSync({ policies: ["api.read.v3"], dimensions: { user, tenant, endpoint } }).allowed;
     expect([check("a", "t"), check("a", "t"), check("a", "t"), check("a", "t")]).toEqual([true, true, true, false]);
-    // The tenant has had its three of this second, whoever asks.
+    // The tenant has used its three of this second, whatever the user.
     expect(check("b", "t")).toBe(false);
     expect(check("b", "u")).toBe(true);
     clock.advance(1_000);
-    // Two are left of the minute, and that is one of cost 2.
+    // Two are left of the minute, which is one request of cost 2.
     expect([check("a", "t", "/embed"), check("a", "t")]).toEqual([true, false]);
     const unnamed = Array.from({ length: 10 }, () => limiter.checkSync({ dimensions: { user: "a", tenant: "t" } }));
     expect(unnamed.every(({ allowed }) => allowed)).toBe(true);
   });
 
-  it("count a user within its tenant, and tell users of two tenants with the same name apart", () => {
+  it("count a user within its tenant, and keep users of the same name in two tenants apart", () => {
     const fields = {
       ...noFields,
       ruleType: RuleType.FIXED_WINDOW,
       windows: [{ spanMs: 60_000, limit: 3, burst: undefined }],
     };
     const decide = (dimensions: string[]) => {
-      const limiter = createLimiter({ policies: { policies: [documentOfFields("p", { ...fields, dimensions })] } });
+      const limiter = createLimiter({ policies: { policies: [documentFromFields("p", { ...fields, dimensions })] } });
       return (user: string, tenant: string, cost: number) =>
         limiter.checkSync({ policies: ["p"], dimensions: { user, tenant, ip: "203.0.113.7" }, cost, details: true });
     };
@@ -103,7 +103,7 @@ describe("the fields of a policy", () => {
       ["tenant", "two"],
       ["user", "two|u1"],
     ]);
-    // Without the tenant there is nothing to count it within.
+    // Without the tenant it cannot be counted.
     const alone = decide(["user"]);
     expect([alone("u1", "one", 3).allowed, alone("u1", "two", 3).allowed]).toEqual([true, false]);
     // An address has no tenant.
@@ -111,20 +111,20 @@ describe("the fields of a policy", () => {
     expect([byAddress("u1", "one", 3).allowed, byAddress("u1", "two", 3).allowed]).toEqual([true, false]);
   });
 
-  it("may replace a policy that counted users across tenants, and do not claim to say all of it", () => {
+  it("may replace a policy that counted users across tenants, and do not claim to express all of it", () => {
     const limits = [
       { by: ["user"], windows: ["3/m"] },
       { by: ["tenant"], windows: ["3/m"] },
     ];
-    expect(fieldsOfDocument("p", { limits })).toBeUndefined();
+    expect(fieldsFromDocument("p", { limits })).toBeUndefined();
     expect(mayBeReplacedByFields("p", { limits })).toBe(true);
     expect(mayBeReplacedByFields("p", { limits, deny: { user: "u" } })).toBe(false);
   });
 
-  it("are one counter for everybody where no dimension is named", () => {
+  it("are one counter for all requests if no dimension is named", () => {
     const fields = { ...noFields, windows: [{ spanMs: 60_000, limit: 1, burst: undefined }] };
-    expect(documentOfFields("p", fields)).toMatchObject({ limits: [{ windows: [{ limit: 1, per: "1m" }] }] });
-    expect(fieldsOfDocument("p", documentOfFields("p", fields))).toMatchObject({ dimensions: [] });
+    expect(documentFromFields("p", fields)).toMatchObject({ limits: [{ windows: [{ limit: 1, per: "1m" }] }] });
+    expect(fieldsFromDocument("p", documentFromFields("p", fields))).toMatchObject({ dimensions: [] });
   });
 
   it.each<[string, PolicyDocument]>([
@@ -162,8 +162,8 @@ describe("the fields of a policy", () => {
     ["that leases exceed nothing", { max_overshoot: 0, limits: [{ windows: ["1/s"] }] }],
     ["another share that leases may exceed", { max_overshoot: "5%", limits: [{ windows: ["1/s"] }] }],
     ["another share to warn at", { warn_at: 0.5, limits: [{ windows: ["1/s"] }] }],
-  ])("cannot say %s", (_, document) => {
-    expect(fieldsOfDocument("p", { id: "p", ...document })).toBeUndefined();
+  ])("cannot express %s", (_, document) => {
+    expect(fieldsFromDocument("p", { id: "p", ...document })).toBeUndefined();
   });
 });
 
@@ -173,9 +173,9 @@ describe("a policy that is sent", () => {
   it("may have a document and fields that agree", () => {
     fc.assert(
       fc.property(anyFields, (fields) => {
-        const document = documentOfFields("api.read.v3", fields);
+        const document = documentFromFields("api.read.v3", fields);
         const documentJson = JSON.stringify(document);
-        expect(documentOfMessage(messageOf({ ...fields, documentJson }))).toEqual(JSON.parse(documentJson));
+        expect(documentFromMessage(createMessage({ ...fields, documentJson }))).toEqual(JSON.parse(documentJson));
       }),
     );
   });
@@ -187,13 +187,13 @@ describe("a policy that is sent", () => {
     ["fail_policy", { windows, failPolicy: FailPolicy.CLOSED }],
     ["owner_team", { windows, ownerTeam: "other" }],
     ["domain", { windows, domain: "shop" }],
-  ])("is refused where the document says otherwise than %s", (field, sent) => {
+  ])("is refused if the document disagrees with %s", (field, sent) => {
     const documentJson = JSON.stringify({
-      ...documentOfFields("api.read.v3", { ...noFields, windows }),
+      ...documentFromFields("api.read.v3", { ...noFields, windows }),
       owner: "shop",
     });
-    expect(() => documentOfMessage(messageOf({ ...sent, documentJson }))).toThrow(
-      new RegExp(`${field}: says other than document_json`),
+    expect(() => documentFromMessage(createMessage({ ...sent, documentJson }))).toThrow(
+      new RegExp(`${field}: disagrees with document_json`),
     );
   });
 
@@ -218,14 +218,14 @@ describe("a policy that is sent", () => {
     ["document_json: is not JSON", { documentJson: "{" }],
     ["document_json: must be an object", { documentJson: "[]" }],
   ])("is refused with the field's name: %s", (message, sent) => {
-    expect(() => documentOfMessage(messageOf(sent))).toThrow(message);
+    expect(() => documentFromMessage(createMessage(sent))).toThrow(message);
   });
 
-  it("goes out to its share of subjects, by hand from there on", () => {
-    expect(rolloutOfMessage(messageOf({ rolloutPct: 0.07 }))).toMatchObject({
+  it("is rolled out to its share of subjects, and manually after that", () => {
+    expect(rolloutFromMessage(createMessage({ rolloutPct: 0.07 }))).toMatchObject({
       steps: [{ percent: 7, holdMs: 0 }, { percent: 100 }],
     });
-    expect(rolloutOfMessage(messageOf({ rolloutPct: 1 }))).toBeUndefined();
-    expect(rolloutOfMessage(messageOf({}))).toBeUndefined();
+    expect(rolloutFromMessage(createMessage({ rolloutPct: 1 }))).toBeUndefined();
+    expect(rolloutFromMessage(createMessage({}))).toBeUndefined();
   });
 });

@@ -1,10 +1,11 @@
 import { FailPolicy, type Policy as PolicyMessage, type PolicyWindow, RuleType } from "@sluice/protocol";
-import { type Algorithm, defaultPolicy, type Limit, type Policy, renderDuration, type Window } from "sluice";
-import type { PolicyDocument } from "../../control-plane/control-plane.ts";
+import type { Algorithm, Limit, Policy, Window } from "sluice";
+import { defaultPolicy, renderDuration } from "sluice/internal";
 import { byIdDomain } from "../../control-plane/documents/by-id-domain.ts";
 import { defaultPolicyId, readDocument } from "../../control-plane/documents/read-documents.ts";
+import type { PolicyDocument } from "../../control-plane/policy-control.ts";
 
-/** What a message says of a policy beside its document. */
+/** The fields of a message that describe a policy, besides its document. */
 export type PolicyFields = Pick<
   PolicyMessage,
   "ruleType" | "windows" | "dimensions" | "failPolicy" | "costMap" | "ownerTeam" | "validFrom" | "domain"
@@ -21,7 +22,7 @@ export const noFields: PolicyFields = {
   domain: "",
 };
 
-const algorithmOf: Readonly<Record<number, Algorithm>> = {
+const algorithms: Readonly<Record<number, Algorithm>> = {
   [RuleType.UNSPECIFIED]: "gcra",
   [RuleType.GCRA]: "gcra",
   [RuleType.SLIDING_WINDOW_COUNTER]: "sliding_window",
@@ -31,7 +32,7 @@ const algorithmOf: Readonly<Record<number, Algorithm>> = {
   [RuleType.SLIDING_LOG]: "sliding_log",
 };
 
-const ruleTypeOf: Readonly<Record<Algorithm, RuleType>> = {
+const ruleTypes: Readonly<Record<Algorithm, RuleType>> = {
   gcra: RuleType.GCRA,
   sliding_window: RuleType.SLIDING_WINDOW_COUNTER,
   fixed_window: RuleType.FIXED_WINDOW,
@@ -40,33 +41,33 @@ const ruleTypeOf: Readonly<Record<Algorithm, RuleType>> = {
   sliding_log: RuleType.SLIDING_LOG,
 };
 
-const failModeOf: Readonly<Record<number, Policy["onFailure"]>> = {
+const failModes: Readonly<Record<number, Policy["onFailure"]>> = {
   [FailPolicy.OPEN]: "open",
   [FailPolicy.CLOSED]: "closed",
   [FailPolicy.LOCAL]: "local",
 };
 
-const failPolicyOf: Readonly<Record<Policy["onFailure"], FailPolicy>> = {
+const failPolicies: Readonly<Record<Policy["onFailure"], FailPolicy>> = {
   open: FailPolicy.OPEN,
   closed: FailPolicy.CLOSED,
   local: FailPolicy.LOCAL,
 };
 
 export function isRuleType(number: number): boolean {
-  return Object.hasOwn(algorithmOf, number);
+  return Object.hasOwn(algorithms, number);
 }
 
 export function isFailPolicy(number: number): boolean {
-  return number === FailPolicy.UNSPECIFIED || Object.hasOwn(failModeOf, number);
+  return number === FailPolicy.UNSPECIFIED || Object.hasOwn(failModes, number);
 }
 
 /** The policy that the fields describe: each dimension has a separate counter, with every window. */
-export function documentOfFields(id: string, fields: PolicyFields): PolicyDocument {
+export function documentFromFields(id: string, fields: PolicyFields): PolicyDocument {
   const { ownerTeam, domain, dimensions, failPolicy, costMap, validFrom } = fields;
-  const algorithm = algorithmOf[fields.ruleType];
+  const algorithm = algorithms[fields.ruleType];
   const windows = fields.windows.map(writtenWindow);
   const limit = { algorithm, windows };
-  const onFailure = failModeOf[failPolicy];
+  const onFailure = failModes[failPolicy];
   return {
     id,
     ...(ownerTeam !== "" && { owner: ownerTeam }),
@@ -77,7 +78,7 @@ export function documentOfFields(id: string, fields: PolicyFields): PolicyDocume
         : dimensions.map((dimension) => ({ ...countedBy(dimension, dimensions), ...limit })),
     ...(Object.keys(costMap).length > 0 && { cost: costMap }),
     ...(onFailure !== undefined && { on_failure: onFailure }),
-    ...(validFrom !== undefined && { valid_from: momentOf(validFrom) }),
+    ...(validFrom !== undefined && { valid_from: renderTimestamp(validFrom) }),
   };
 }
 
@@ -90,8 +91,8 @@ function countedBy(
   return within ? { name: "user", by: ["tenant", "user"] } : { by: [dimension] };
 }
 
-/** The dimension that `countedBy` made a limit of. Undefined where it is none of those; "" where the limit has no dimensions. */
-function dimensionOf({ name, by }: Limit, dimensions: readonly string[]): string | undefined {
+/** The dimension from which `countedBy` made a limit. Undefined for other limits; "" if the limit has no dimensions. */
+function findDimension({ name, by }: Limit, dimensions: readonly string[]): string | undefined {
   const dimension = by.at(-1) ?? "";
   const made = by.length === 0 ? { by: [] } : countedBy(dimension, dimensions);
   return name === made.name && by.join() === made.by.join() ? dimension : undefined;
@@ -101,15 +102,18 @@ function writtenWindow({ spanMs, limit, burst }: PolicyWindow): Readonly<Record<
   return { limit, per: renderDuration(spanMs), ...(burst !== undefined && burst !== limit && { burst }) };
 }
 
-function momentOf({ seconds, nanos }: NonNullable<PolicyMessage["validFrom"]>): string {
+function renderTimestamp({ seconds, nanos }: NonNullable<PolicyMessage["validFrom"]>): string {
   const ms = seconds * 1_000 + Math.floor(nanos / 1e6);
-  // What is out of a Date's range is told of by who reads the document.
+  // Validation of the document reports a time that is out of a Date's range.
   return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms);
 }
 
-/** Whether fields may replace a document: they say all of it, but for users that were once counted across tenants. */
+/**
+ * Whether fields may replace a document: they express all of it, except that users may once have been counted across
+ * tenants.
+ */
 export function mayBeReplacedByFields(id: string, document: PolicyDocument): boolean {
-  if (fieldsOfDocument(id, document) !== undefined) return true;
+  if (fieldsFromDocument(id, document) !== undefined) return true;
   const { limits } = document;
   if (!Array.isArray(limits)) return false;
   const withinTenant = limits.map((limit: unknown) => {
@@ -117,11 +121,11 @@ export function mayBeReplacedByFields(id: string, document: PolicyDocument): boo
       typeof limit === "object" && limit !== null && !("name" in limit) && "by" in limit && String(limit.by) === "user";
     return isUser ? { ...limit, ...countedBy("user", ["tenant"]) } : limit;
   });
-  return fieldsOfDocument(id, { ...document, limits: withinTenant }) !== undefined;
+  return fieldsFromDocument(id, { ...document, limits: withinTenant }) !== undefined;
 }
 
-/** The fields that say all of a policy; undefined where there are none that do. */
-export function fieldsOfDocument(id: string, document: PolicyDocument): PolicyFields | undefined {
+/** The fields that express all of a policy; undefined if they cannot. */
+export function fieldsFromDocument(id: string, document: PolicyDocument): PolicyFields | undefined {
   const { replaces, ...rest } = document;
   const { policy } = id === defaultPolicyId ? { policy: undefined } : readDocument(id, { ...rest, id });
   if (policy === undefined || policy === "none" || replaces !== undefined || !isPlain(policy)) return undefined;
@@ -129,13 +133,13 @@ export function fieldsOfDocument(id: string, document: PolicyDocument): PolicyFi
   const { algorithm, windows } = limit!;
   const { validFromMs } = policy;
   return {
-    ruleType: ruleTypeOf[algorithm],
+    ruleType: ruleTypes[algorithm],
     windows: windows.map(windowMessage),
     dimensions: dimensionsIn(policy.limits),
-    failPolicy: policy.onFailureChosen ? failPolicyOf[policy.onFailure] : FailPolicy.UNSPECIFIED,
+    failPolicy: policy.onFailureChosen ? failPolicies[policy.onFailure] : FailPolicy.UNSPECIFIED,
     costMap: Object.fromEntries(policy.cost.map(({ endpoint, cost }) => [endpoint, cost])),
     ownerTeam: policy.owner ?? "",
-    validFrom: validFromMs === undefined ? undefined : timestampOf(validFromMs),
+    validFrom: validFromMs === undefined ? undefined : timestampFromMs(validFromMs),
     domain: policy.match.domain === byIdDomain ? "" : policy.match.domain,
   };
 }
@@ -144,12 +148,12 @@ function windowMessage({ per, limit, burst }: Window): PolicyWindow {
   return { spanMs: per.kind === "ms" ? per.ms : 0, limit, burst: burst === limit ? undefined : burst };
 }
 
-export function timestampOf(ms: number): NonNullable<PolicyMessage["validFrom"]> {
+export function timestampFromMs(ms: number): NonNullable<PolicyMessage["validFrom"]> {
   const seconds = Math.floor(ms / 1_000);
   return { seconds, nanos: (ms - seconds * 1_000) * 1e6 };
 }
 
-/** Whether a policy has nothing that the fields do not say. */
+/** Whether the fields express everything in a policy. */
 function isPlain(policy: Policy): boolean {
   const { match, limits } = policy;
   const [first] = limits;
@@ -170,9 +174,9 @@ function isPlain(policy: Policy): boolean {
     policy.counters === defaultPolicy.counters &&
     policy.maxOvershoot === defaultPolicy.maxOvershoot &&
     !policy.countDenials &&
-    limits.every((limit) => isPlainLimit(limit) && sayTheSame(limit, first)) &&
+    limits.every((limit) => isPlainLimit(limit) && isSameWindows(limit, first)) &&
     (first.by.length > 0 || limits.length === 1) &&
-    limits.every((limit) => dimensionOf(limit, dimensionsIn(limits)) !== undefined) &&
+    limits.every((limit) => findDimension(limit, dimensionsIn(limits)) !== undefined) &&
     new Set(limits.map(({ by }) => by.at(-1))).size === limits.length
   );
 }
@@ -192,7 +196,7 @@ function isPlainLimit({ windows, tiers, missing, blockForMs, blockable, onChange
   );
 }
 
-function sayTheSame(one: Limit, other: Limit): boolean {
+function isSameWindows(one: Limit, other: Limit): boolean {
   return one.algorithm === other.algorithm && JSON.stringify(one.windows) === JSON.stringify(other.windows);
 }
 

@@ -1,17 +1,18 @@
 import type { Policy as PolicyMessage } from "@sluice/protocol";
 import type { Problem } from "sluice";
 import { invalidField, invalidRequest } from "../../control-plane/control-errors.ts";
-import type { PolicyDocument, RolloutWish, StoredPolicy } from "../../control-plane/control-plane.ts";
 import { isTooDeep, maxDepth } from "../../control-plane/documents/is-too-deep.ts";
 import { readDocument } from "../../control-plane/documents/read-documents.ts";
+import type { PolicyDocument, StoredPolicy } from "../../control-plane/policy-control.ts";
+import type { RolloutRequest } from "../../control-plane/rollout-control.ts";
 import {
-  documentOfFields,
-  fieldsOfDocument,
+  documentFromFields,
+  fieldsFromDocument,
   isFailPolicy,
   isRuleType,
   noFields,
   type PolicyFields,
-  timestampOf,
+  timestampFromMs,
 } from "./policy-fields.ts";
 
 /** The fields by their names on the wire. */
@@ -27,11 +28,11 @@ const wireNames: Readonly<Record<keyof PolicyFields, string>> = {
 };
 const fieldNames = Object.keys(wireNames) as (keyof PolicyFields)[];
 
-/** A policy that somebody sends, as a document. Throws `invalid_request` with every field that is wrong. */
-export function documentOfMessage(message: PolicyMessage): PolicyDocument {
-  const problems = [...problemsOf(message)];
+/** Parses a policy from a message into a document. Throws `invalid_request` with every invalid field. */
+export function documentFromMessage(message: PolicyMessage): PolicyDocument {
+  const problems = [...findProblems(message)];
   if (problems.length > 0) throw invalidRequest(problems);
-  if (message.documentJson === "") return documentFromFields(message);
+  if (message.documentJson === "") return parseFields(message);
   const document = parseDocument(message.documentJson);
   const { ownerTeam, ...fields } = message;
   const owned = ownerTeam !== "" && document.owner === undefined ? { ...document, owner: ownerTeam } : document;
@@ -39,7 +40,7 @@ export function documentOfMessage(message: PolicyMessage): PolicyDocument {
   return owned;
 }
 
-function* problemsOf({
+function* findProblems({
   policyId,
   version,
   rolloutPct,
@@ -53,24 +54,25 @@ function* problemsOf({
     const message = `must be a share from 0.0001 to 1, in steps of 0.0001, but is ${rolloutPct}`;
     yield { path: ["rollout_pct"], message };
   }
-  if (!isRuleType(ruleType)) yield { path: ["rule_type"], message: `must be a known one, but is ${ruleType}` };
-  if (!isFailPolicy(failPolicy)) yield { path: ["fail_policy"], message: `must be a known one, but is ${failPolicy}` };
+  if (!isRuleType(ruleType)) yield { path: ["rule_type"], message: `must be a known value, but is ${ruleType}` };
+  if (!isFailPolicy(failPolicy))
+    yield { path: ["fail_policy"], message: `must be a known value, but is ${failPolicy}` };
   for (const [index, { spanMs }] of windows.entries()) {
     if (spanMs < 1) yield { path: ["windows", index, "span_ms"], message: `must be 1 or more, but is ${spanMs}` };
   }
 }
 
-function documentFromFields(message: PolicyMessage): PolicyDocument {
+function parseFields(message: PolicyMessage): PolicyDocument {
   const { policyId, windows, dimensions } = message;
   if (windows.length === 0)
     throw invalidField(["windows"], "is empty; send windows, or the whole policy as document_json");
-  const document = documentOfFields(policyId, message);
+  const document = documentFromFields(policyId, message);
   const { problems } = readDocument(policyId, document);
   if (problems.length > 0) throw invalidRequest(problems.map((problem) => wireProblem(problem, dimensions)));
   return document;
 }
 
-/** A problem with the document, as one with the field that it was made of. */
+/** Turns a problem with the document into one with the field that it came from. */
 function wireProblem(problem: Problem, dimensions: readonly string[]): Problem {
   const [first, index, part, ...rest] = problem.path;
   const names: Readonly<Record<string, string>> = {
@@ -95,19 +97,19 @@ function parseDocument(json: string): PolicyDocument {
   }
   if (isTooDeep(document)) throw invalidField(["document_json"], `is nested deeper than ${maxDepth} levels`);
   if (typeof document === "object" && document !== null && !Array.isArray(document)) return document as PolicyDocument;
-  throw invalidField(["document_json"], "must be an object: a policy as it stands in a policy file");
+  throw invalidField(["document_json"], "must be an object: a policy as in a policy file");
 }
 
-/** Fields that are sent beside a document say what it says. */
+/** Fields sent along with a document must agree with it. */
 function refuseContradiction(id: string, document: PolicyDocument, sent: PolicyFields): void {
-  const said = fieldNames.filter((name) => !isSame(sent[name], noFields[name]));
-  if (said.length === 0) return;
-  const told: PolicyFields = fieldsOfDocument(id, document) ?? { ...noFields, ownerTeam: ownerIn(document) };
-  const meant = fieldsOfDocument(id, documentOfFields(id, sent)) ?? sent;
-  const problems = said
-    .filter((name) => !isSame(meant[name], told[name]) && !isSame(sent[name], told[name]))
+  const sentNames = fieldNames.filter((name) => !isSame(sent[name], noFields[name]));
+  if (sentNames.length === 0) return;
+  const documented: PolicyFields = fieldsFromDocument(id, document) ?? { ...noFields, ownerTeam: ownerIn(document) };
+  const normalized = fieldsFromDocument(id, documentFromFields(id, sent)) ?? sent;
+  const problems = sentNames
+    .filter((name) => !isSame(normalized[name], documented[name]) && !isSame(sent[name], documented[name]))
     .map((name): Problem => {
-      const message = "says other than document_json; leave one of the two out";
+      const message = "disagrees with document_json; leave one of the two out";
       return { path: [wireNames[name]], message };
     });
   if (problems.length > 0) throw invalidRequest(problems);
@@ -127,17 +129,17 @@ function sorted(value: unknown): unknown {
   return Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
 }
 
-/** Subjects are told apart by hundredths of a percent. */
+/** Subjects are distinguished by hundredths of a percent. */
 function isShare(share: number): boolean {
   const parts = share * 1e4;
   return parts >= 1 - 1e-6 && share <= 1 && Math.abs(parts - Math.round(parts)) < 1e-6;
 }
 
-/** How long everybody's is watched, and can still go back by itself. */
+/** How long the version for all subjects is watched, and may still be rolled back automatically. */
 const lastHoldMs = 10 * 60_000;
 
-/** Below 1: to that share of subjects, until somebody lets it go on to everybody. */
-export function rolloutOfMessage({ rolloutPct }: PolicyMessage): RolloutWish | undefined {
+/** Below 1: to that share of subjects, until an operator advances it. */
+export function rolloutFromMessage({ rolloutPct }: PolicyMessage): RolloutRequest | undefined {
   if (rolloutPct === undefined || rolloutPct >= 1) return undefined;
   // 0.07 × 100 is 7.000000000000001.
   const percent = Math.round(rolloutPct * 1e4) / 100;
@@ -149,14 +151,14 @@ export function rolloutOfMessage({ rolloutPct }: PolicyMessage): RolloutWish | u
   };
 }
 
-/** A policy as it is told. It may be sent back. */
+/** A policy as a message. It may be sent back. */
 export function policyMessage(stored: StoredPolicy, createdMs: number | undefined): PolicyMessage {
-  const fields = fieldsOfDocument(stored.id, stored.document);
+  const fields = fieldsFromDocument(stored.id, stored.document);
   return {
     ...(fields ?? { ...noFields, ownerTeam: stored.owner ?? "" }),
     policyId: stored.id,
     version: stored.version,
-    createdAt: createdMs === undefined ? undefined : timestampOf(createdMs),
+    createdAt: createdMs === undefined ? undefined : timestampFromMs(createdMs),
     rolloutPct: stored.rollout === undefined ? 1 : stored.rollout.percent / 100,
     documentJson: JSON.stringify(stored.document),
     dryRun: false,

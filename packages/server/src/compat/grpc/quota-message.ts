@@ -1,9 +1,11 @@
 import type { Quota } from "@sluice/protocol";
-import { type Decision, type LimitDecision, renderWindow, type WindowReading } from "sluice";
-import { ceilOf, floorOf } from "./whole-numbers.ts";
+import type { Decision, LimitDecision } from "sluice";
+import { renderWindow } from "sluice/internal";
+import type { WindowReading } from "sluice/store";
+import { ceilOrZero, floorOrZero } from "./whole-numbers.ts";
 
-/** How a limit stands. Undefined where there is none. */
-export function quotaOf(
+/** The state of a limit. Undefined if there is none. */
+export function renderQuota(
   { policy, scope, window, limit, used, remaining }: Decision | LimitDecision,
   resetAtMs: number | undefined,
 ): Quota | undefined {
@@ -12,22 +14,22 @@ export function quotaOf(
     policyId: policy,
     scope: scope ?? "",
     window: window === undefined ? "" : renderWindow(window),
-    limit: floorOf(limit),
-    used: ceilOf(used),
-    remaining: floorOf(remaining),
-    resetUnixMs: ceilOf(resetAtMs),
+    limit: floorOrZero(limit),
+    used: ceilOrZero(used),
+    remaining: floorOrZero(remaining),
+    resetUnixMs: ceilOrZero(resetAtMs),
   };
 }
 
-/** How each window of a limit stands. Of a subject that is blocked nothing remains, whatever its windows have left. */
+/** The state of each window of a limit. Nothing remains for a blocked subject, whatever its windows have left. */
 export function windowQuotas(limit: LimitDecision, readings: readonly WindowReading[], nowMs: number): Quota[] {
   return readings.map(({ window, remaining, resetAfterMs }) => ({
     policyId: limit.policy,
     scope: limit.scope,
     window: renderWindow(window.source),
-    limit: floorOf(window.capacity),
-    used: ceilOf(Math.floor(window.capacity) - remaining),
-    remaining: limit.reason === "blocked" ? 0 : floorOf(remaining),
-    resetUnixMs: ceilOf(nowMs + resetAfterMs),
+    limit: floorOrZero(window.capacity),
+    used: ceilOrZero(Math.floor(window.capacity) - remaining),
+    remaining: limit.reason === "blocked" ? 0 : floorOrZero(remaining),
+    resetUnixMs: ceilOrZero(nowMs + resetAfterMs),
   }));
 }

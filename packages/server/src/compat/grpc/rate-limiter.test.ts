@@ -14,7 +14,7 @@ import { BadRequest, Status } from "@sluice/protocol/status";
 import { createLimiter, ManualClock, MemoryCounters } from "sluice";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Access, Caller } from "../../data-plane/access/access.ts";
-import { permissionsOf } from "../../data-plane/access/roles.ts";
+import { rolePermissions } from "../../data-plane/access/roles.ts";
 import { connectForTest, type GrpcTestClient } from "../../testing/grpc-client.ts";
 import { createTestService, type ListeningTransport, listenForTest } from "../../testing/test-service.ts";
 import { wholeGrpcServer } from "../../testing/whole-servers.ts";
@@ -75,9 +75,9 @@ const policies = [
   },
 ];
 
-const operator: Caller = { name: "olga", may: new Set(permissionsOf.operator) };
+const operator: Caller = { name: "olga", may: new Set(rolePermissions.operator) };
 const access: Access = {
-  identify: (token) => (token === "olga" ? operator : { name: "ada", may: new Set(permissionsOf.check) }),
+  identify: (token) => (token === "olga" ? operator : { name: "ada", may: new Set(rolePermissions.check) }),
 };
 
 let clock: ManualClock;
@@ -107,7 +107,7 @@ const check = (domain: string, more: Parameters<typeof CheckRequest.fromPartial>
   client.call(service, "check", CheckRequest.fromPartial({ domain, dimensions: { user: "ada" }, ...more }));
 
 describe("Check", () => {
-  it("answers with everything that is known of an allowance, and nothing that is not", async () => {
+  it("fills in all known fields of an allowance, and no others", async () => {
     expect(await check("calls", { cost: 2 })).toEqual({
       allowed: true,
       reason: Reason.WITHIN_LIMITS,
@@ -163,7 +163,7 @@ describe("Check", () => {
     });
   });
 
-  it("tells places in a queue, calendar windows, quotas that never come back, and what shadows would deny", async () => {
+  it("reports places in a queue, calendar windows, quotas that never refill, and denials in shadow mode", async () => {
     await check("queue");
     expect((await check("queue")).queue).toEqual({ position: 2, delayMs: 1_000 });
     expect((await check("daily")).window).toMatchObject({ calendar: CalendarUnit.MONTH, timeZone: "Europe/Berlin" });
@@ -186,7 +186,7 @@ describe("Check", () => {
     ]);
   });
 
-  it("remembers an id for as long as it is told to", async () => {
+  it("remembers an id for as long as requested", async () => {
     const asked = { id: "order-1", idTtlMs: 1_000 };
     expect(await check("calls", asked)).toMatchObject({ remaining: 2, replayed: false });
     expect(await check("calls", asked)).toMatchObject({ remaining: 2, replayed: true });
@@ -194,7 +194,7 @@ describe("Check", () => {
     expect(await check("calls", asked)).toMatchObject({ replayed: false });
   });
 
-  it("asks the default domain where none is named, and takes the cost of the policy where none is", async () => {
+  it("uses the default domain and the policy's cost if none is named", async () => {
     const dimensions = { user: "ada", endpoint: "/api/v1/orders" };
     expect(await client.call(service, "check", CheckRequest.fromPartial({ dimensions }))).toMatchObject({
       policy: "orders",
@@ -239,7 +239,7 @@ describe("fields that are out of bounds", () => {
 });
 
 describe("CheckBatch", () => {
-  it("answers every check in its place, errors among them", async () => {
+  it("answers every check in its place, including errors", async () => {
     const dimensions = { user: "ada" };
     const checks = [
       { domain: "calls", dimensions, cost: 3 },
@@ -290,7 +290,7 @@ describe("CheckBatch", () => {
 });
 
 describe("Charge and GiveBack", () => {
-  it("charge after the fact, and give back what is charged too much", async () => {
+  it("charge after the fact, and give back an overcharge", async () => {
     const charge = (cost: number): Promise<unknown> =>
       client.call(
         service,
@@ -311,7 +311,7 @@ describe("Charge and GiveBack", () => {
     expect(await check("calls", { preview: true })).toMatchObject({ remaining: 3 });
   });
 
-  it("name the field that is wrong", async () => {
+  it("name the invalid field", async () => {
     const empty = await client.fail(service, "giveBack", { receipt: "" });
     expect([empty.code, empty.details]).toEqual([
       status.INVALID_ARGUMENT,
@@ -349,7 +349,7 @@ describe("CheckRateLimit and its siblings", () => {
     expect(await client.call(service, "checkRateLimit", ip)).toMatchObject({ allowed: true, remaining: 1 });
   });
 
-  it("tell what remains, and reset it for an operator, which is logged", async () => {
+  it("report what remains, and reset it for an operator, which is logged", async () => {
     await client.call(service, "checkRateLimit", { ...ada, cost: 2, timestamp: 0 });
     const remaining = { currentCount: 2, limit: 2, remaining: 0, resetAt: (startMs + 60_000) / 1_000 };
     expect(await client.call(service, "getRemainingQuota", ada, { token })).toEqual(remaining);
@@ -363,7 +363,7 @@ describe("CheckRateLimit and its siblings", () => {
     expect(JSON.stringify(logged)).toContain("olga");
   });
 
-  it("name every field that is wrong", async () => {
+  it("name every invalid field", async () => {
     const bad = {
       identifier: "",
       dimension: Dimension.UNSPECIFIED,
@@ -379,7 +379,7 @@ describe("CheckRateLimit and its siblings", () => {
   });
 });
 
-function fieldsOf({ metadata }: ServiceError): BadRequest["fieldViolations"] {
+function decodeFields({ metadata }: ServiceError): BadRequest["fieldViolations"] {
   const { details } = Status.decode(metadata.get("grpc-status-details-bin")[0] as Buffer);
   const told = details.find(({ typeUrl }) => typeUrl.endsWith("/google.rpc.BadRequest"));
   return told === undefined ? [] : BadRequest.decode(told.value).fieldViolations;
@@ -414,7 +414,7 @@ describe("CheckAndIncrement and its siblings", () => {
     expect(await ask("", 11)).toMatchObject({ allowed: false, retryAfterMs: 0 });
   });
 
-  it("tell the most that 32 bits hold where more is left", async () => {
+  it("cap numbers at what 32 bits hold", async () => {
     const large = { policyId: "large", domain: "", dimensions: { user: "ada" }, cost: 1, requestId: "" };
     expect(await client.call(service, "checkAndIncrement", large)).toMatchObject({
       remaining: 2_147_483_647,
@@ -429,7 +429,7 @@ describe("CheckAndIncrement and its siblings", () => {
     expect(code).toBe(status.FAILED_PRECONDITION);
   });
 
-  it("have a status of its own for a policy that is not there", async () => {
+  it("have a separate status for a missing policy", async () => {
     const { code, metadata } = await client.fail(service, "checkAndIncrement", {
       ...key,
       policyId: "nowhere",
@@ -439,7 +439,7 @@ describe("CheckAndIncrement and its siblings", () => {
     expect([code, metadata.get("sluice-code")]).toEqual([status.NOT_FOUND, ["policy_not_found"]]);
   });
 
-  it("name the fields of their own messages where they refuse them", async () => {
+  it("name the fields of their own messages when they refuse them", async () => {
     const unknown = { ...key, policyId: "nowhere" };
     const asked = [
       await client.fail(service, "checkAndIncrement", { ...unknown, cost: 1, requestId: "" }),
@@ -447,14 +447,14 @@ describe("CheckAndIncrement and its siblings", () => {
       await client.fail(service, "resetKey", unknown, { token }),
     ];
     for (const error of asked)
-      expect(fieldsOf(error)).toEqual([{ field: "policy_id", description: 'no policy has the id "nowhere"' }]);
+      expect(decodeFields(error)).toEqual([{ field: "policy_id", description: 'no policy has the id "nowhere"' }]);
     const long = { ...key, cost: 1, requestId: "r".repeat(257) };
     const refused = await client.fail(service, "checkAndIncrement", long);
     expect(refused.details).toMatch(/^request_id must be a text of 1 to 256 characters/);
-    expect(fieldsOf(refused).map(({ field }) => field)).toEqual(["request_id"]);
+    expect(decodeFields(refused).map(({ field }) => field)).toEqual(["request_id"]);
   });
 
-  it("tell how every limit stands, and reset them for an operator", async () => {
+  it("report the state of every limit, and reset them for an operator", async () => {
     await ask("", 3);
     const usage = await client.call(service, "getUsage", key, { token });
     expect(usage.quotas).toMatchObject([
@@ -468,7 +468,7 @@ describe("CheckAndIncrement and its siblings", () => {
     expect(JSON.stringify(logged)).toContain("olga");
   });
 
-  it("GetUsage tells of every window of a limit", async () => {
+  it("GetUsage reports every window of a limit", async () => {
     const key = { policyId: "several", domain: "", dimensions: { user: "ada" } };
     await client.call(service, "checkAndIncrement", { ...key, cost: 3, requestId: "" });
     const { quotas } = await client.call(service, "getUsage", key, { token });
@@ -480,7 +480,7 @@ describe("CheckAndIncrement and its siblings", () => {
     expect(quotas.map(({ resetUnixMs }) => resetUnixMs - startMs)).toEqual([600, 9_000, 108_000]);
   });
 
-  it("ask the policies of a domain where none is named, and reset their counters", async () => {
+  it("use the policies of a domain if none is named, and reset their counters", async () => {
     const calls = { policyId: "", domain: "calls", dimensions: { user: "ada" } };
     const used = async (): Promise<unknown> =>
       (await client.call(service, "getUsage", calls, { token })).quotas.map((one) => [one.policyId, one.used]);

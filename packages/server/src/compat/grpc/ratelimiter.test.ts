@@ -45,7 +45,7 @@ const consume = (limitKey: string, cost?: number, domain: string | undefined = "
   client.call(service, "consumeAndCheckLimit", { domain, limitKey, cost });
 
 describe("ConsumeAndCheckLimit", () => {
-  it("tells what remains, below zero where it is denied, and what was denied in a row", async () => {
+  it("reports what remains, below zero for a denial, and the cost denied in a row", async () => {
     await open();
     const allowed = { allowed: true, limitingRateIndex: 0, denyCount: 0 };
     expect(await consume("user:1", 4)).toEqual({ ...allowed, remainingCapacity: 6 });
@@ -60,7 +60,7 @@ describe("ConsumeAndCheckLimit", () => {
     expect(await consume("user:1", 6)).toMatchObject({ denyCount: 6 });
   });
 
-  it("counts which rate has least left in units, from 0", async () => {
+  it("returns the index of the rate with the fewest units left, from 0", async () => {
     await open();
     expect(await consume("vip:1", 1)).toMatchObject({ remainingCapacity: 19, limitingRateIndex: 0 });
     await consume("vip:1", 19);
@@ -80,14 +80,14 @@ describe("ConsumeAndCheckLimit", () => {
     expect(await client.call(service, "consumeAndCheckLimit", request)).toMatchObject({ remainingCapacity: 2 });
   });
 
-  it("goes by the default policy where a domain has none: 10 a second, 1 000 at once, for each key", async () => {
+  it("uses the default policy if a domain has none: 10 a second, 1 000 at once, for each key", async () => {
     await open();
     expect(await consume("k1", 1_000, "elsewhere")).toMatchObject({ allowed: true, remainingCapacity: 0 });
     expect(await consume("k1", 1, "elsewhere")).toMatchObject({ allowed: false, remainingCapacity: -1 });
     expect(await consume("k2", 1, "elsewhere")).toMatchObject({ allowed: true, remainingCapacity: 999 });
   });
 
-  it("calls bad input INVALID_ARGUMENT and names it", async () => {
+  it("answers bad input with INVALID_ARGUMENT and names it", async () => {
     await open();
     const refusals = [];
     for (const request of [
@@ -105,8 +105,8 @@ describe("ConsumeAndCheckLimit", () => {
     );
   });
 
-  it("lets pass while counters are away, and calls looking at them UNAVAILABLE", async () => {
-    await open(failingCounters(() => new StoreUnavailable("storage_unavailable", "10.1.2.3 is away")));
+  it("allows requests while counters are unavailable, and answers reads with UNAVAILABLE", async () => {
+    await open(failingCounters(() => new StoreUnavailable("storage_unavailable", "10.1.2.3 is down")));
     expect(await consume("user:1")).toMatchObject({ allowed: true });
     expect(await consume("vip:1")).toMatchObject({ allowed: true, limitingRateIndex: 0 });
     const error = await client.fail(service, "getBucketStatus", { domain: "shop", limitKey: "user:1" });
@@ -118,7 +118,7 @@ describe("ConsumeAndCheckLimit", () => {
 });
 
 describe("ConsumeAndCheckLimit and GetBucketStatus", () => {
-  it("each ask the counters once, so that what they answer is of one moment", async () => {
+  it("each ask the counters once, so that their answer is from one moment", async () => {
     const store = new MemoryCounters({ clock });
     const asked: string[] = [];
     const fail = (): Promise<never> => Promise.reject(new StoreUnavailable("storage_timeout", "too slow"));
@@ -149,7 +149,7 @@ describe("ConsumeAndCheckLimit and GetBucketStatus", () => {
   });
 });
 
-describe("policies that are none of this format's", () => {
+describe("policies in another format", () => {
   const policies = [
     { id: "quota", domain: "native", limits: [{ by: ["limit_key"], windows: ["4/h"] }] },
     { id: "trial", domain: "native", mode: "shadow", limits: [{ by: ["limit_key"], windows: ["1/h"] }] },
@@ -164,7 +164,7 @@ describe("policies that are none of this format's", () => {
     limits: [{ by: ["subject"], algorithm: "leaky_bucket", windows: ["20/s burst 20", "300/m burst 9"] }],
   };
 
-  it("of any prefix count keys with a prefix of their own", async () => {
+  it("of any prefix count keys with their own prefix", async () => {
     const limiter = await open();
     limiter.usePolicies({ policies: [any], default: "none" });
     for (const [key, allowed] of Object.entries({ "login:1": true, "login:2": true, "login:3": false }))
@@ -173,7 +173,7 @@ describe("policies that are none of this format's", () => {
     expect(await consume(":1", 1, "any")).toMatchObject({ allowed: true, remainingCapacity: 1 });
   });
 
-  it("leave shadows out, and look at every bucket of a default policy", async () => {
+  it("leave shadow policies out, and include every bucket of a default policy", async () => {
     const limiter = await open();
     limiter.usePolicies({ policies, default: fallback });
     for (const remaining of [3, 2])
@@ -185,7 +185,7 @@ describe("policies that are none of this format's", () => {
 });
 
 describe("GetBucketStatus", () => {
-  it("tells how full every bucket is, and takes nothing", async () => {
+  it("reports the level of every bucket, and takes nothing", async () => {
     await open();
     await consume("vip:1", 5);
     const look = (): Promise<unknown> => client.call(service, "getBucketStatus", { domain: "shop", limitKey: "vip:1" });
@@ -199,7 +199,7 @@ describe("GetBucketStatus", () => {
     expect(await look()).toMatchObject({ levels, denyCount: 30 });
   });
 
-  it("tells levels with their fractions, and when they were last decided by, which a look does not change", async () => {
+  it("reports levels with fractions, and when they last decided, which a read does not change", async () => {
     await open();
     const look = () => client.call(service, "getBucketStatus", { domain: "shop", limitKey: "vip:2" });
     expect(await look()).toMatchObject({ levels: [{ currentLevel: 0 }, { currentLevel: 0 }], lastUpdateTimestamp: 0 });

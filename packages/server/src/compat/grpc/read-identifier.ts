@@ -1,5 +1,6 @@
 import { Dimension } from "@sluice/protocol";
-import { maxDimensionLength, type Problem, SluiceError } from "sluice";
+import { type Problem, SluiceError } from "sluice";
+import { maxDimensionLength } from "sluice/internal";
 import { findIpProblem } from "../../data-plane/service/find-ip-problem.ts";
 
 const names: Readonly<Record<number, string>> = {
@@ -8,7 +9,7 @@ const names: Readonly<Record<number, string>> = {
   [Dimension.API_KEY]: "api_key",
 };
 
-/** Who calls what. Throws `invalid_request` that names every field that is wrong. */
+/** The subject and endpoint of a request. Throws `invalid_request` that names every invalid field. */
 export function readIdentifier(request: {
   readonly identifier: string;
   readonly dimension: Dimension;

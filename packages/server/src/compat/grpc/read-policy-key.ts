@@ -1,7 +1,7 @@
 import { type CheckRequest, type Problem, SluiceError } from "sluice";
 import { refuseDimensions, refuseDomain } from "../../data-plane/transports/grpc/check-message.ts";
 
-/** A policy by its id, or those of a domain, and whom they are asked about. */
+/** A policy by its id, or those of a domain, and the subject. */
 export function readPolicyKey(request: {
   readonly policyId: string;
   readonly domain: string;
@@ -17,7 +17,7 @@ export function readPolicyKey(request: {
   };
 }
 
-/** Asks, and refuses under the field names of these messages: `policy_id`, not `policies[0]`. */
+/** Runs `ask`, and reports problems by the field names of these messages: `policy_id`, not `policies[0]`. */
 export function askByPolicyId<T>(ask: () => T | Promise<T>): T | Promise<T> {
   try {
     const answer = ask();

@@ -68,13 +68,13 @@ describe("POST /shouldAllow", () => {
     expect(third.headers.get("x-ratelimit-limit")).toBe("2");
   });
 
-  it("falls to the default policy where none is for the API", async () => {
+  it("falls back to the default policy if none is for the API", async () => {
     const { status, body } = await post("/shouldAllow", { scope: "org", scope_value: user, api: "/other" });
     expect(status).toBe(200);
     expect(body).toMatchObject({ allowed: true, remaining: 999 });
   });
 
-  it("names every field that is wrong", async () => {
+  it("names every invalid field", async () => {
     const { status, body } = await post("/shouldAllow", { scope: "", scope_value: 7, path: "/x" });
     expect(status).toBe(400);
     const fields = (body.problems as { field: string }[]).map((one) => one.field).sort();
@@ -83,14 +83,14 @@ describe("POST /shouldAllow", () => {
 });
 
 describe("POST /shouldAllow, of scopes and methods", () => {
-  it("takes a method, for policies that ask for one", async () => {
+  it("accepts a method, for policies that match by method", async () => {
     const request = { scope: "user", scope_value: user, api: "/written" };
     expect((await post("/shouldAllow", { ...request, method: "POST" })).body).toMatchObject({ remaining: 0 });
     expect((await post("/shouldAllow", request)).body).toMatchObject({ remaining: 999 });
   });
 
   it.each(["endpoint", "method", "tier", "scope", "resource", "__proto__"])(
-    "refuses the scope %s, which is nobody",
+    "refuses the scope %s, which is not a subject",
     async (scope) => {
       const { status, body } = await post("/shouldAllow", { scope, scope_value: "x", api: "/payments" });
       expect(status).toBe(400);
@@ -98,7 +98,7 @@ describe("POST /shouldAllow, of scopes and methods", () => {
     },
   );
 
-  it("refuses an address that is none, by the caller's own field", async () => {
+  it("refuses an invalid address, by the caller's field", async () => {
     const { status, body } = await post("/shouldAllow", { scope: "ip", scope_value: "junk", api: "/x" });
     expect(status).toBe(400);
     expect(body.problems).toMatchObject([{ field: "scope_value" }]);
@@ -122,7 +122,7 @@ describe("POST /v1/rate-limit", () => {
         ],
       },
     ],
-  ])("names what is wrong by the caller's own field: %s", async (field, wrong) => {
+  ])("names problems by the caller's field: %s", async (field, wrong) => {
     const { status, body } = await post("/v1/rate-limit", { identifier: user, resource: "api.search", ...wrong });
     expect(status).toBe(400);
     expect(body.problems).toMatchObject([{ field }]);
@@ -149,7 +149,7 @@ describe("POST /v1/rate-limit", () => {
     expect(headers.get("x-ratelimit-policy")).toBe("user:api.search");
   });
 
-  it("answers a denial with its own words beside the standing", async () => {
+  it("answers a denial with its own fields along with the limit's state", async () => {
     const request = { identifier: user, resource: "api.search", tokens: 10 };
     await post("/v1/rate-limit", request);
     const { status, body } = await post("/v1/rate-limit", request);
@@ -164,7 +164,7 @@ describe("POST /v1/rate-limit", () => {
     expect(Number(body.retry_after)).toBeGreaterThan(3500);
   });
 
-  it("does not cut a wait of a quarter of a second down to none", async () => {
+  it("does not round a wait of a quarter of a second down to none", async () => {
     const request = { identifier: user, resource: "trickle" };
     await post("/v1/rate-limit", request);
     const { status, headers, body } = await post("/v1/rate-limit", request);
@@ -174,7 +174,7 @@ describe("POST /v1/rate-limit", () => {
     expect(headers.get("retry-after")).toBe("1");
   });
 
-  it("gives no wait for a quota that does not come back", async () => {
+  it("gives no wait for a quota that never refills", async () => {
     const request = { identifier: user, resource: "once" };
     expect((await post("/v1/rate-limit", request)).status).toBe(200);
     const { status, headers, body } = await post("/v1/rate-limit", request);
@@ -183,18 +183,18 @@ describe("POST /v1/rate-limit", () => {
     expect(headers.get("retry-after")).toBeNull();
   });
 
-  it("only looks where consume is false", async () => {
+  it("takes nothing if consume is false", async () => {
     const request = { identifier: user, resource: "api.search", tokens: 10, consume: false };
     await post("/v1/rate-limit", request);
     expect((await post("/v1/rate-limit", request)).body).toMatchObject({ allowed: true, tokens_remaining: 10 });
   });
 
-  it("falls to the default of 1 000 at once where no policy is for the resource", async () => {
+  it("falls back to the default of 1 000 at once if no policy is for the resource", async () => {
     const { body } = await post("/v1/rate-limit", { identifier: user, resource: "unheard.of" });
     expect(body).toMatchObject({ allowed: true, tokens_capacity: 1000, tokens_remaining: 999 });
   });
 
-  it("names every field that is wrong", async () => {
+  it("names every invalid field", async () => {
     const { status, body } = await post("/v1/rate-limit", {
       tokens: 0,
       resource: 7,
@@ -279,7 +279,7 @@ describe("a hierarchy of limits", () => {
     expect(headers.get("x-ratelimit-remaining")).toBe("9");
   });
 
-  it("counts a level by the default policy in the counter that a request for it alone has", async () => {
+  it("counts a level by the default policy in the same counter as a request for that level alone", async () => {
     await post("/v1/rate-limit", partly([["user", "nothing"]], 100));
     const alone = await post("/v1/rate-limit", { identifier: user, resource: "nothing", tokens: 100 });
     expect(alone.body).toMatchObject({ tokens_remaining: 800 });
@@ -304,7 +304,7 @@ describe("a hierarchy of limits", () => {
     expect(spared.status).toBe(200);
   });
 
-  it("counts a level whose subject the metadata lacks by the identifier, and locks nobody else out", async () => {
+  it("counts a level whose subject the metadata lacks by the identifier, and does not affect others", async () => {
     const request = { identifier: user, resource: "x", limit_hierarchy: [["ip", "unheard"]], tokens: 1000 };
     expect((await post("/v1/rate-limit", request)).status).toBe(200);
     expect((await post("/v1/rate-limit", request)).status).toBe(429);
@@ -336,7 +336,7 @@ describe("the default policy", () => {
     expect((await check("/x2")).body).toMatchObject({ remaining: 800 });
   });
 
-  it("counts each scope separately, and an address in its one form", async () => {
+  it("counts each scope separately, and an address in canonical form", async () => {
     const ask = (scope: string, identifier: string): Promise<{ body: Json }> =>
       post("/v1/rate-limit", { identifier, scope, resource: user, tokens: 100 });
     await ask("ip", "2001:db8::1");
@@ -345,7 +345,7 @@ describe("the default policy", () => {
     expect((await ask("session", "2001:db8::1")).body).toMatchObject({ tokens_remaining: 900 });
   });
 
-  it("refuses levels without a policy where there is no default, and an unknown policy always", async () => {
+  it("refuses levels without a policy if there is no default, and an unknown policy always", async () => {
     const service = createTestService(createLimiter({ policies: { ...policies, default: "none" } }));
     const http = await wholeHttpServer({ ...service, idempotencyHeader: false, random: undefined });
     const other = await listenForTest("http", http);
@@ -390,25 +390,28 @@ describe("X-Idempotency-Key", () => {
       6,
     ],
     ["/shouldAllow", (): Json => ({ scope: "user", scope_value: user, api: "/payments" }), "remaining", 1],
-  ])("charges a request to %s once, where it is trusted, and else each time", async (path, body, field, left) => {
-    for (const idempotencyHeader of [true, false]) {
-      const service = createTestService(createLimiter({ policies }));
-      const http = await wholeHttpServer({ ...service, idempotencyHeader, random: undefined });
-      const other = await listenForTest("http", http);
-      try {
-        const headers = { "content-type": "application/json", "x-idempotency-key": "5f0c7a0e" };
-        const asked = { method: "POST", headers, body: JSON.stringify(body()) };
-        const remaining: unknown[] = [];
-        for (let times = 0; times < 2; times++) {
-          const answer = (await (await fetch(`http://${other.address}${path}`, asked)).json()) as Json;
-          remaining.push(answer[field]);
+  ])(
+    "charges a request to %s once if the header is trusted, and otherwise each time",
+    async (path, body, field, left) => {
+      for (const idempotencyHeader of [true, false]) {
+        const service = createTestService(createLimiter({ policies }));
+        const http = await wholeHttpServer({ ...service, idempotencyHeader, random: undefined });
+        const other = await listenForTest("http", http);
+        try {
+          const headers = { "content-type": "application/json", "x-idempotency-key": "5f0c7a0e" };
+          const asked = { method: "POST", headers, body: JSON.stringify(body()) };
+          const remaining: unknown[] = [];
+          for (let times = 0; times < 2; times++) {
+            const answer = (await (await fetch(`http://${other.address}${path}`, asked)).json()) as Json;
+            remaining.push(answer[field]);
+          }
+          expect(remaining[0]).toBe(left);
+          if (idempotencyHeader) expect(remaining[1]).toBe(left);
+          else expect(remaining[1]).toBeLessThan(left);
+        } finally {
+          await other.close();
         }
-        expect(remaining[0]).toBe(left);
-        if (idempotencyHeader) expect(remaining[1]).toBe(left);
-        else expect(remaining[1]).toBeLessThan(left);
-      } finally {
-        await other.close();
       }
-    }
-  });
+    },
+  );
 });

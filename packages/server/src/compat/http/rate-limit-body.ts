@@ -1,7 +1,7 @@
 import type { Decision, LimitDecision } from "sluice";
 
-/** How one limit stands. What there is no limit for is null, as is a wait that does not help. */
-export interface RateLimitStanding {
+/** The state of one limit. Null if there is no limit, or if waiting does not help. */
+export interface RateLimitState {
   readonly allowed: boolean;
   readonly tokens_remaining: number | null;
   readonly tokens_capacity: number | null;
@@ -11,7 +11,7 @@ export interface RateLimitStanding {
   readonly degraded_reason: string | null;
 }
 
-export interface LevelStanding extends RateLimitStanding {
+export interface LevelState extends RateLimitState {
   /** The policy that decided the level: `scope:resource`, or the default policy if there is no such policy. */
   readonly policy: string;
 }
@@ -22,19 +22,19 @@ export interface LevelDecisions {
   readonly decision: Decision;
 }
 
-export interface RateLimitBody extends RateLimitStanding {
+export interface RateLimitBody extends RateLimitState {
   readonly error?: "rate_limit_exceeded" | "storage_unavailable";
   /** `scope:resource` of the limit that denies. */
   readonly blocking_limit?: string | null;
   readonly retry_after?: number | null;
-  readonly limit_results?: Readonly<Record<string, LevelStanding>>;
-  readonly most_restrictive_limit?: RateLimitStanding;
+  readonly limit_results?: Readonly<Record<string, LevelState>>;
+  readonly most_restrictive_limit?: RateLimitState;
 }
 
-/** How long this vocabulary expects an outage to last, of which nothing is known. */
+/** How long an outage is assumed to last in this vocabulary. */
 const outageMs = 60_000;
 
-/** What this vocabulary says while counters cannot be asked: all is left or nothing, and it lasts a minute. */
+/** The answer while counters are unavailable: everything is left or nothing, for a minute. */
 function assumeOutage(decision: Decision, nowMs: number): Decision {
   if (decision.reason !== "degraded" || decision.degraded === "kill_switch") return decision;
   const { allowed, limit } = decision;
@@ -52,11 +52,11 @@ export function speakingLevel(levels: readonly LevelDecisions[]): LevelDecisions
   const [speaking] = levels.toSorted((one, other) => byStrictness(one.decision, other.decision));
   const left = levels.map(({ decision }) => decision.remaining).filter((remaining) => remaining !== undefined);
   if (left.length < 2) return speaking!;
-  // What is left is the least over all levels, whichever decides.
+  // The remainder is the least over all levels, whichever decides.
   return { ...speaking!, decision: { ...speaking!.decision, remaining: Math.min(...left) } };
 }
 
-/** `limit` is the limit that was asked for; `levels` those of a hierarchy. */
+/** `limit` is the requested limit; `levels` those of a hierarchy. */
 export function rateLimitBody(
   decided: Decision,
   limit: string,
@@ -65,17 +65,17 @@ export function rateLimitBody(
 ): RateLimitBody {
   const decision = assumeOutage(decided, nowMs);
   const { allowed } = decision;
-  const standing = standingOf(decision, decision.resetAtMs, decision.degraded);
+  const standing = renderState(decision, decision.resetAtMs, decision.degraded);
   return {
     ...(!allowed && {
       error: decision.reason === "degraded" ? "storage_unavailable" : "rate_limit_exceeded",
       blocking_limit: levels === undefined ? limit : blockingLevel(levels, limit),
-      retry_after: secondsOf(decision.retryAfterMs),
+      retry_after: secondsOrNull(decision.retryAfterMs),
     }),
     ...standing,
     ...(levels !== undefined && {
       ...(allowed && { blocking_limit: null }),
-      limit_results: Object.assign({}, ...levels.map(resultsOf)),
+      limit_results: Object.assign({}, ...levels.map(renderResults)),
       most_restrictive_limit: standing,
     }),
   };
@@ -88,32 +88,35 @@ function blockingLevel(levels: readonly LevelDecisions[], limit: string): string
 
 type Standing = Pick<Decision | LimitDecision, "allowed" | "remaining" | "limit" | "retryAfterMs">;
 
-function standingOf(
+function renderState(
   { allowed, remaining, limit, retryAfterMs }: Standing,
   resetAtMs: number | undefined,
   degraded: string | undefined,
-): RateLimitStanding {
+): RateLimitState {
   return {
     allowed,
     tokens_remaining: remaining ?? null,
     tokens_capacity: limit ?? null,
-    retry_after_seconds: allowed ? null : secondsOf(retryAfterMs),
+    retry_after_seconds: allowed ? null : secondsOrNull(retryAfterMs),
     reset_at: resetAtMs === undefined || !Number.isFinite(resetAtMs) ? null : new Date(resetAtMs).toISOString(),
     degraded: degraded !== undefined,
     degraded_reason: degraded ?? null,
   };
 }
 
-/** One result per level. A policy with several limits is described by the strictest of them, with what is left over all. */
-function resultsOf({ names, decision }: LevelDecisions): Readonly<Record<string, LevelStanding>> {
+/**
+ * One result per level. A policy with several limits is described by the strictest of them, with the remainder over
+ * all.
+ */
+function renderResults({ names, decision }: LevelDecisions): Readonly<Record<string, LevelState>> {
   const nowMs = (decision.resetAtMs ?? 0) - (decision.resetAfterMs ?? 0);
-  const results: Record<string, LevelStanding> = {};
+  const results: Record<string, LevelState> = {};
   for (const name of names) {
     const limits = (decision.limits ?? []).filter((limit) => names.length === 1 || limit.policy === name);
     const [strictest] = limits.toSorted(byStrictness);
     if (strictest === undefined) continue;
     const remaining = Math.min(...limits.map((limit) => limit.remaining));
-    const standing = standingOf({ ...strictest, remaining }, nowMs + strictest.resetAfterMs, decision.degraded);
+    const standing = renderState({ ...strictest, remaining }, nowMs + strictest.resetAfterMs, decision.degraded);
     results[name] = { ...standing, policy: strictest.policy };
   }
   return results;
@@ -128,12 +131,12 @@ function byStrictness(one: Judged, other: Judged): number {
 
 type Judged = Pick<Decision | LimitDecision, "allowed" | "retryAfterMs" | "used" | "limit">;
 
-/** 0 where nothing was counted. */
+/** 0 if nothing was counted. */
 function usedShare({ used, limit }: Judged): number {
   return used === undefined || limit === undefined ? 0 : used / limit;
 }
 
-/** With fractions: a quarter of a second is not no time at all. */
-function secondsOf(ms: number | undefined): number | null {
+/** With fractions: a quarter of a second is not zero. */
+function secondsOrNull(ms: number | undefined): number | null {
   return ms === undefined || !Number.isFinite(ms) ? null : ms / 1000;
 }

@@ -1,24 +1,14 @@
-import {
-  boolean,
-  integer,
-  listOf,
-  mapOf,
-  maxCost,
-  maxDimensionLength,
-  objectOf,
-  type Problem,
-  refine,
-  type Shape,
-  text,
-} from "sluice";
+import type { Problem } from "sluice";
+import { maxCost, maxDimensionLength } from "sluice/internal";
+import { boolean, integer, listOf, mapOf, objectOf, refine, type Shape, text } from "sluice/shape";
 import { findIpProblem } from "../../data-plane/service/find-ip-problem.ts";
 
-/** A request in the words of a token bucket, and the dimensions that it means. */
-export interface RateLimitRequest extends RateLimitWords {
+/** A request in the vocabulary of a token bucket, and its dimensions. */
+export interface RateLimitRequest extends RateLimitFields {
   readonly dimensions: Readonly<Record<string, string>>;
 }
 
-interface RateLimitWords {
+interface RateLimitFields {
   readonly identifier: string;
   readonly resource: string;
   readonly tokens?: number;
@@ -48,7 +38,7 @@ const pair: Shape<readonly [scope: string, resource: string]> = refine(
   "a pair of scope and resource",
 );
 
-const words: Shape<RateLimitWords> = objectOf(
+const words: Shape<RateLimitFields> = objectOf(
   { identifier: text({ max: maxDimensionLength }), resource: name },
   {
     tokens: integer({ min: 1, max: maxCost }),
@@ -61,14 +51,14 @@ const words: Shape<RateLimitWords> = objectOf(
 
 export const rateLimitShape: Shape<RateLimitRequest> = refine(words, (asked, reading) => {
   const found = findDimensions(asked);
-  for (const { path, message } of problemsOf(found)) reading.problem(message, ...path);
+  for (const { path, message } of findProblems(found)) reading.problem(message, ...path);
   const dimensions = Object.fromEntries(found.map(({ dimension, value }) => [dimension, value]));
   return { ...asked, dimensions };
 });
 
 /**
- * Who a level is about that only the default policy is left for: one for all is `global`, any other is found like those of the
- * policies. A level that the metadata says nothing of counts the identifier.
+ * The subject of a level that only the default policy decides: `global` for the one level of all, otherwise found as
+ * for policies. A level that is missing in the metadata counts the identifier.
  */
 export function levelDimensions(
   { identifier, dimensions }: RateLimitRequest,
@@ -79,7 +69,7 @@ export function levelDimensions(
   return { scope: level, resource, identifier: value, ...(isWho && { [level]: value }) };
 }
 
-/** A dimension, and the field that it comes from. */
+/** A dimension, and its source field. */
 interface FoundDimension {
   readonly dimension: string;
   readonly value: string;
@@ -87,7 +77,7 @@ interface FoundDimension {
 }
 
 /** `ip` of a hierarchy is found in the metadata as `ip`, `ip_address` or `ip_id`; `tier` is passed on. Later ones win. */
-function findDimensions(asked: RateLimitWords): readonly FoundDimension[] {
+function findDimensions(asked: RateLimitFields): readonly FoundDimension[] {
   const { identifier, resource, scope: ownScope = "user", metadata = {}, limit_hierarchy: levels = [] } = asked;
   const found: FoundDimension[] = [];
   const pass = (dimension: string, keys: readonly string[]): void => {
@@ -107,7 +97,7 @@ function findDimensions(asked: RateLimitWords): readonly FoundDimension[] {
   ];
 }
 
-function problemsOf(found: readonly FoundDimension[]): readonly Problem[] {
+function findProblems(found: readonly FoundDimension[]): readonly Problem[] {
   return found.flatMap(({ dimension, value, path }): Problem[] => {
     if (value.length > maxDimensionLength)
       return [{ path, message: `must have at most ${maxDimensionLength} characters, but has ${value.length}` }];

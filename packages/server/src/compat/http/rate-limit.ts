@@ -1,23 +1,16 @@
-import {
-  type CheckRequest,
-  type Decision,
-  type PolicySet,
-  type Problem,
-  parseShape,
-  renderHeaders,
-  SluiceError,
-} from "sluice";
+import { type CheckRequest, type Decision, type PolicySet, type Problem, renderHeaders, SluiceError } from "sluice";
+import { parseShape } from "sluice/shape";
 import { whenDecided } from "../../data-plane/service/decide.ts";
-import { statusOf } from "../../data-plane/transports/http/answer-decision.ts";
+import { decisionStatus } from "../../data-plane/transports/http/answer-decision.ts";
 import type { HttpContext, HttpRequest, HttpResponse } from "../../data-plane/transports/http/exchange.ts";
 import { headerId } from "../../data-plane/transports/idempotency-key.ts";
 import { type LevelDecisions, rateLimitBody, speakingLevel } from "./rate-limit-body.ts";
 import { levelDimensions, type RateLimitRequest, rateLimitShape } from "./rate-limit-request.ts";
 
 /**
- * POST /v1/rate-limit: a token bucket's words. The limit of a scope and a resource is the policy `scope:resource`; where
- * there is none, policies are matched as usual. A hierarchy is decided all or nothing; the default policy decides its levels
- * that no policy is for.
+ * POST /v1/rate-limit: the vocabulary of a token bucket. The limit of a scope and a resource is the policy
+ * `scope:resource`; if there is none, policies are matched as usual. A hierarchy is decided all or nothing; the default
+ * policy decides its levels that have no policy.
  */
 export function rateLimit(request: HttpRequest, context: HttpContext): HttpResponse | Promise<HttpResponse> {
   const asked = parseShape(rateLimitShape, request.body, "invalid_request", "the body");
@@ -39,10 +32,10 @@ export function rateLimit(request: HttpRequest, context: HttpContext): HttpRespo
 }
 
 function answer(decision: Decision, body: unknown, { random }: HttpContext): HttpResponse {
-  return { status: statusOf(decision), headers: renderHeaders(decision, { random }), body };
+  return { status: decisionStatus(decision), headers: renderHeaders(decision, { random }), body };
 }
 
-/** The policies of all levels as one request, and one request for each level that only the default policy is left for. */
+/** The policies of all levels as one request, and one request for each level that only the default policy decides. */
 function decideLevels(
   asked: RateLimitRequest,
   id: Pick<CheckRequest, "id" | "idTtlMs">,
@@ -72,7 +65,7 @@ function decideLevels(
   );
 }
 
-/** Says which levels are no policies, under the name that the caller has for them. */
+/** Reports the levels without a policy, by the names that the caller used. */
 function unknownLevels({ limit_hierarchy = [] }: RateLimitRequest, context: HttpContext): SluiceError {
   const problems = limit_hierarchy.flatMap((pair, level): Problem[] => {
     const id = pair.join(":");
@@ -81,22 +74,22 @@ function unknownLevels({ limit_hierarchy = [] }: RateLimitRequest, context: Http
       : [{ path: ["limit_hierarchy", level], message: `there is no policy ${id} in force` }];
   });
   const missing = problems.map(({ message }) => message).join("; ");
-  const message = `${missing}, and no default policy. Compare with GET /v1/policies`;
+  const message = `${missing}, and no default policy. See GET /v1/policies`;
   return new SluiceError("policy_not_found", message, problems);
 }
 
-/** From when on there is a policy of an id, in epoch milliseconds. */
-const startsOf = new WeakMap<PolicySet, ReadonlyMap<string, number>>();
+/** When the policy with an id starts to apply, in epoch milliseconds. */
+const startCache = new WeakMap<PolicySet, ReadonlyMap<string, number>>();
 
 function isPolicy(id: string, { limiter }: HttpContext): boolean {
   const { policySet } = limiter.snapshot;
-  let starts = startsOf.get(policySet);
+  let starts = startCache.get(policySet);
   if (starts === undefined) {
     const known = new Map<string, number>();
     for (const policy of policySet.policies)
       known.set(policy.id, Math.min(policy.validFromMs ?? 0, known.get(policy.id) ?? Number.POSITIVE_INFINITY));
     starts = known;
-    startsOf.set(policySet, starts);
+    startCache.set(policySet, starts);
   }
   const fromMs = starts.get(id);
   return fromMs !== undefined && fromMs <= Date.now();

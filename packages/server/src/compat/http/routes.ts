@@ -6,12 +6,12 @@ import { rateLimitShape } from "./rate-limit-request.ts";
 import type { CompatSchemaName } from "./schemas.ts";
 import { shouldAllow, shouldAllowShape } from "./should-allow.ts";
 
-/** Routes under which callers of other limiters know a check. */
+/** Routes known to clients of other limiters. */
 export const compatRoutes: readonly Route<HttpContext, CompatSchemaName>[] = [
   {
     method: "POST",
     path: "/v1/rate-limit",
-    summary: "Decide in the words of a token bucket: identifier, resource, tokens, scope",
+    summary: "Check a request, in the vocabulary of a token bucket: identifier, resource, tokens, scope",
     handle: rateLimit,
     needs: "check",
     bodies: [rateLimitShape],
@@ -25,7 +25,7 @@ export const compatRoutes: readonly Route<HttpContext, CompatSchemaName>[] = [
   {
     method: "POST",
     path: "/shouldAllow",
-    summary: "Decide in the words of a sidecar: scope, scope_value, api",
+    summary: "Check a request, in the vocabulary of a sidecar: scope, scope_value, api",
     handle: shouldAllow,
     needs: "check",
     bodies: [shouldAllowShape],

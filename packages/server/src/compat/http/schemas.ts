@@ -1,4 +1,4 @@
-import type { JsonSchema } from "sluice";
+import type { JsonSchema } from "sluice/shape";
 import { integer, nullable, number, object, text, yesOrNo } from "../../data-plane/transports/http/schema-parts.ts";
 
 export type CompatSchemaName = "ShouldAllowAnswer" | "RateLimitAnswer";
@@ -13,7 +13,7 @@ const bucketResult = {
   degraded_reason: nullable(text),
 } satisfies Readonly<Record<string, JsonSchema>>;
 
-/** Answers of the routes that callers of other limiters know, by name. */
+/** The answers of these routes, by name. */
 export const compatSchemas: Readonly<Record<CompatSchemaName, JsonSchema>> = {
   ShouldAllowAnswer: object({ allowed: yesOrNo, remaining: nullable(number), reset_time: nullable(integer) }),
   RateLimitAnswer: object(

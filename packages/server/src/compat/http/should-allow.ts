@@ -1,18 +1,9 @@
-import {
-  canonicalValue,
-  type Decision,
-  described,
-  maxDimensionLength,
-  objectOf,
-  parseShape,
-  refine,
-  renderHeaders,
-  type Shape,
-  text,
-} from "sluice";
+import { type Decision, renderHeaders } from "sluice";
+import { canonicalValue, maxDimensionLength } from "sluice/internal";
+import { described, objectOf, parseShape, refine, type Shape, text } from "sluice/shape";
 import { whenDecided } from "../../data-plane/service/decide.ts";
 import { findIpProblem } from "../../data-plane/service/find-ip-problem.ts";
-import { statusOf } from "../../data-plane/transports/http/answer-decision.ts";
+import { decisionStatus } from "../../data-plane/transports/http/answer-decision.ts";
 import type { HttpContext, HttpRequest, HttpResponse } from "../../data-plane/transports/http/exchange.ts";
 import { headerId } from "../../data-plane/transports/idempotency-key.ts";
 
@@ -23,7 +14,7 @@ interface ShouldAllowRequest {
   readonly method?: string;
 }
 
-/** Dimensions that tell what is asked for, not who asks: the first two have fields of their own here. */
+/** Dimensions that describe the request, and not its sender: the first two have separate fields here. */
 const notScopes: ReadonlySet<string> = new Set([
   "endpoint",
   "api",
@@ -45,11 +36,11 @@ const scopeShape = refine(text({ max: 128 }), (scope, reading) =>
 export const shouldAllowShape: Shape<ShouldAllowRequest> = refine(
   objectOf(
     {
-      scope: described(scopeShape, "Who is limited: user, ip, org, api_key, or a dimension of your own."),
+      scope: described(scopeShape, "Who is limited: user, ip, org, api_key, or a custom dimension."),
       scope_value: text({ max: maxDimensionLength }),
       api: described(text({ max: maxDimensionLength }), "The endpoint."),
     },
-    { method: described(text({ max: 32 }), "The HTTP method, for policies that ask for one.") },
+    { method: described(text({ max: 32 }), "The HTTP method, for policies that match by method.") },
   ),
   (asked, reading) => {
     const problem = asked.scope === "ip" ? findIpProblem(asked.scope_value) : undefined;
@@ -60,17 +51,17 @@ export const shouldAllowShape: Shape<ShouldAllowRequest> = refine(
 /** POST /shouldAllow: may this user, address, organisation or key call this API? */
 export function shouldAllow(request: HttpRequest, context: HttpContext): HttpResponse | Promise<HttpResponse> {
   const { scope, scope_value, api, method } = parseShape(shouldAllowShape, request.body, "invalid_request", "the body");
-  // The default policy counts each API separately, however its path is spelt.
+  // The default policy counts each API separately, in any spelling of its path.
   const named = { endpoint: api, api: canonicalValue("endpoint", api) };
   const dimensions = { [scope]: scope_value, ...named, ...(method !== undefined && { method }) };
   return whenDecided(context.decide.one({ dimensions, ...headerId(request, context) }), (decision) => ({
-    status: statusOf(decision),
+    status: decisionStatus(decision),
     headers: renderHeaders(decision, { random: context.random }),
     body: shouldAllowBody(decision),
   }));
 }
 
-/** Where nothing limits the request there is neither a remainder nor a reset. */
+/** Without a limit, there is neither a remainder nor a reset. */
 function shouldAllowBody({ allowed, remaining, resetAtMs }: Decision): unknown {
   return {
     allowed,

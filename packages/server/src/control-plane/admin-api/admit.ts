@@ -1,17 +1,18 @@
 import type { IncomingMessage } from "node:http";
 import { SluiceError } from "sluice";
 import { type Caller, demand, unasked } from "../../data-plane/access/access.ts";
-import { bearerTokenOf } from "../../data-plane/access/bearer-token.ts";
+import { findBearerToken } from "../../data-plane/access/bearer-token.ts";
 import type { OwnLimits } from "../../data-plane/access/limit-own-api.ts";
-import { addressOf } from "../../data-plane/transports/http/actor-of.ts";
 import type { PathParameters } from "../../data-plane/transports/http/exchange.ts";
+import { socketAddress } from "../../data-plane/transports/http/request-actor.ts";
 import type { Admission } from "../../data-plane/transports/http/route-server.ts";
 import { subjectTarget } from "../audit/audit-entry.ts";
 import type { AdminContext, AdminRoute } from "./route.ts";
 
 /**
- * Lets in who has a token that may do this, not too often, and throws for everybody else. What is refused by its token is in the
- * audit, in bounded number: log-ins that fail and tokens that ask are both limited before anything is written.
+ * Admits a caller whose token permits the request, at a bounded rate, and throws otherwise. Requests refused because of
+ * their token are audited, in bounded number: failed logins and authenticated requests are both limited before anything
+ * is written.
  */
 export function createAdmit(
   { access, control }: Pick<AdminContext, "access" | "control">,
@@ -19,15 +20,15 @@ export function createAdmit(
 ): (request: IncomingMessage, route: AdminRoute, params: PathParameters) => Admission {
   return (request, route, params) => {
     if (route.needs === "nothing") return { caller: unasked };
-    const from = addressOf(request.socket);
+    const from = socketAddress(request.socket);
     const refused = (caller: Caller, error: unknown): unknown => {
       const { message } = error as Error;
-      control.audit.refused({ caller, from }, route.action, kindOf(route), targetOf(params), message);
+      control.audit.refused({ caller, from }, route.action, findKind(route), renderTarget(params), message);
       return error;
     };
     let caller: Caller;
     try {
-      caller = identify(access, bearerTokenOf(request.headers));
+      caller = identify(access, findBearerToken(request.headers));
     } catch (error) {
       limits.countFailedLogin(from);
       throw refused(unasked, error);
@@ -42,7 +43,7 @@ export function createAdmit(
   };
 }
 
-/** Here nobody is let in without a token, also where the other ports let everybody ask. */
+/** A token is required here even if the other ports accept anonymous callers. */
 function identify(access: AdminContext["access"], token: string | undefined): Caller {
   if (token === undefined)
     throw new SluiceError("unauthenticated", "the control plane needs a token; send Authorization: Bearer TOKEN");
@@ -51,12 +52,12 @@ function identify(access: AdminContext["access"], token: string | undefined): Ca
   return caller;
 }
 
-function kindOf({ action }: AdminRoute): string {
+function findKind({ action }: AdminRoute): string {
   return action.slice(0, action.indexOf("."));
 }
 
-/** What stands in the path, as the audit names it: a policy's id, `user:u1` for a subject. */
-function targetOf({ kind, id, user_id: user, ...others }: PathParameters): string {
+/** The object that the path names, as the audit names it: a policy's id, `user:u1` for a subject. */
+function renderTarget({ kind, id, user_id: user, ...others }: PathParameters): string {
   if (user !== undefined) return subjectTarget("user", user);
   if (kind !== undefined) return id === undefined ? kind : subjectTarget(kind, id);
   return id ?? Object.values(others)[0] ?? "";

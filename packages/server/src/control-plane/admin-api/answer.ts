@@ -1,23 +1,23 @@
 import { type ChangeBody, type ChangeView, change } from "@sluice/protocol/admin";
 import type { ProblemBody } from "@sluice/protocol/http";
 import type { Problem } from "sluice";
-import { tellProblems } from "../../data-plane/service/tell-error.ts";
+import { describeProblems } from "../../data-plane/service/describe-error.ts";
 import type { HttpResponse } from "../../data-plane/transports/http/exchange.ts";
-import type { Changed, Listed } from "../control-plane.ts";
+import type { Changed, Listed } from "../change.ts";
 
 export type Body = Readonly<Record<string, unknown>>;
 
-/** A version as an ETag. */
-export function etagOf(version: number): string {
+/** Renders a version as an ETag. */
+export function renderEtag(version: number): string {
   return `"${version}"`;
 }
 
-/** Something that is there, at a version. */
+/** An existing object, at a version. */
 export function answerVersion(body: Body, version: number): HttpResponse {
-  return { status: 200, headers: { etag: etagOf(version) }, body };
+  return { status: 200, headers: { etag: renderEtag(version) }, body };
 }
 
-/** A part of a list, and where the next one is. */
+/** A page of a list, with a link to the next one. */
 export function answerPage<T>({ items, next }: Listed<T>, render: (item: T) => unknown, url: string): HttpResponse {
   return {
     status: 200,
@@ -33,19 +33,19 @@ function nextUrl(url: string, next: string): string {
   return `${path}?${parameters}`;
 }
 
-/** What a change came to, for bodies that hold what was changed as well. */
+/** The outcome of a change, for bodies that also hold the changed object. */
 export function changeView({ generation, dryRun, warnings }: Omit<Changed<unknown>, "value">): ChangeView {
   return { dryRun, generation, warnings: problemBodies(warnings) };
 }
 
-/** What a change came to. */
+/** The outcome of a change. */
 export function changeBody(changed: Omit<Changed<unknown>, "value">): ChangeBody {
   return change.render(changeView(changed));
 }
 
-/** Most problems and warnings that one answer lists. */
+/** At most this many problems and warnings are listed in one answer. */
 const maxProblems = 100;
 
 export function problemBodies(problems: readonly Problem[]): readonly ProblemBody[] {
-  return tellProblems(problems, maxProblems);
+  return describeProblems(problems, maxProblems);
 }

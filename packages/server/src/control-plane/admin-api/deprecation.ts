@@ -1,17 +1,17 @@
-/** Says that a route is about to go, and what stands in its place. */
+/** Announces that a route will be removed, and what replaces it. */
 export interface Deprecation {
-  /** Deprecated from this day on, in UTC: `2027-01-31`. */
+  /** The first day on which it is deprecated, in UTC: `2027-01-31`. */
   readonly since: string;
-  /** Gone from this day on; at least six months later. */
+  /** The first day on which it is gone; at least six months later. */
   readonly sunset: string;
-  /** The path that takes its place, as in its table. */
+  /** The path that replaces it, as in its table. */
   readonly successor: string;
 }
 
-/** Fewest days from a deprecation to its end: six months, however long they are. */
+/** The fewest days from a deprecation to the removal: six months of any length. */
 export const minSunsetDays = 184;
 
-/** `Deprecation` (RFC 9745), `Sunset` (RFC 8594), and where to go. */
+/** `Deprecation` (RFC 9745), `Sunset` (RFC 8594), and a link to the replacement. */
 export function renderDeprecation({ since, sunset, successor }: Deprecation): Readonly<Record<string, string>> {
   return {
     deprecation: `@${Date.parse(since) / 1_000}`,

@@ -7,22 +7,22 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { adminRoutes as routes } from "../../boot/api-tables.ts";
 import { leastRole } from "../../data-plane/access/roles.ts";
-import { actorOfRole, type StartedAdmin, startAdmin, takeUp, tokenOf } from "./testing/start-admin.ts";
+import { applyStored, createRoleActor, type StartedAdmin, startAdmin, tokenForRole } from "./testing/start-admin.ts";
 
 const page = await readFile(fileURLToPath(new URL("../../../../../docs/admin.md", import.meta.url)), "utf8");
 
 interface Example {
   readonly command: string;
-  /** What the page says is answered, where it does. */
+  /** The answers shown on the page. */
   readonly answer: string | undefined;
 }
 
-/** Every curl of the page, in order. */
+/** Every curl command of the page, in order. */
 const examples: readonly Example[] = [
   ...page.matchAll(/```sh\n(curl [\s\S]*?)```(?:[^`]*```json\n([\s\S]*?)```)?/g),
 ].map(([, command, answer]) => ({ command: command!, answer }));
 
-/** `PUT /api/v1/policies/orders` of a command, as curl would ask it. */
+/** `PUT /api/v1/policies/orders` from a command, as curl would request it. */
 function askedBy(command: string): { method: string; path: string } {
   const [, path = ""] = /http:\/\/127\.0\.0\.1:8090([^\s'?]*)/.exec(command) ?? [];
   const [, method = / -d | --data-binary /.test(command) ? "POST" : "GET"] = /-X (\w+)/.exec(command) ?? [];
@@ -42,9 +42,9 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Runs a command of the page in a shell, with ids in place of what stands for them. */
+/** Runs a command of the page in a shell, with real ids in place of placeholders. */
 async function run(command: string): Promise<string> {
-  const actor = actorOfRole("admin");
+  const actor = createRoleActor("admin");
   const [rollout] = (await admin.control.rollouts.list(actor)).items;
   const token = (await admin.control.tokens.list(actor)).find(({ name }) => name === "ci");
   const [, kind, value] = /\/subjects\/(\w+)\/(\w+)/.exec(command) ?? [];
@@ -57,7 +57,7 @@ async function run(command: string): Promise<string> {
     .replaceAll("/ROLLOUT", `/${rollout?.id}`)
     .replaceAll("/TOKEN_ID", `/${token?.id}`)
     .replace(/^curl /, "curl --fail-with-body -sS ");
-  const env = { PATH: process.env.PATH, AUTH: `authorization: Bearer ${tokenOf("admin")}` };
+  const env = { PATH: process.env.PATH, AUTH: `authorization: Bearer ${tokenForRole("admin")}` };
   const { stdout } = await promisify(execFile)("sh", ["-c", filled], { cwd: folder, env }).catch(
     ({ stdout: told, stderr }: { stdout: string; stderr: string }) => {
       throw new Error(`${command}\n${stderr}${told}`);
@@ -66,17 +66,17 @@ async function run(command: string): Promise<string> {
   return stdout;
 }
 
-/** Moments differ from run to run; everything else is as written. */
+/** Times differ from run to run; everything else is as written. */
 function withoutMoments(text: string): unknown {
   return JSON.parse(text, (key, part) => (key.endsWith("_ms") ? "(moment)" : part));
 }
 
 describe("docs/admin.md", () => {
-  it("has examples that run one after another, and answers that are given", async () => {
+  it("has examples that run one after another, and get the answers shown", async () => {
     for (const { command, answer } of examples) {
       const told = await run(command);
       if (answer !== undefined) expect(withoutMoments(told), command).toEqual(withoutMoments(answer));
-      await takeUp(admin);
+      await applyStored(admin);
     }
   }, 120_000);
 
@@ -89,7 +89,7 @@ describe("docs/admin.md", () => {
     expect(without.map(({ method, path }) => `${method} ${path}`)).toEqual([]);
   });
 
-  it("has every route in its table, with the least role that it needs", () => {
+  it("lists every route in its table, with the lowest role that may use it", () => {
     const rows = page.split("\n").filter((line) => line.startsWith("| [`"));
     for (const { method, path, needs } of routes) {
       const row = rows.find((line) => line.includes(`\`GET ${path}\``) || line.includes(`\`${method} ${path}\``));
@@ -101,7 +101,7 @@ describe("docs/admin.md", () => {
     }
   });
 
-  it("names no path that is not there", () => {
+  it("names no path that does not exist", () => {
     const patterns = routes.map(({ path }) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`));
     for (const { command } of examples) {
       const { path } = askedBy(command);

@@ -3,10 +3,10 @@ import { describe, expect, it } from "vitest";
 import { adminApi, adminRoutes as routes } from "../../boot/api-tables.ts";
 import { renderOpenApi } from "../../data-plane/transports/http/render-open-api.ts";
 import type { AdminRoute } from "./route.ts";
-import { exampleKey, prepareExamples, type RouteExample, urlOfExample } from "./testing/route-examples.ts";
+import { exampleKey, prepareExamples, type RouteExample, renderExampleUrl } from "./testing/route-examples.ts";
 import { dump, type StartedAdmin, startAdmin } from "./testing/start-admin.ts";
 
-/** The document, with nothing allowed in an answer that it does not name. */
+/** The document, with `additionalProperties: false` everywhere. */
 const document = JSON.parse(JSON.stringify(renderOpenApi(routes, "1", adminApi)), (_key, part) =>
   part?.type === "object" && part.properties !== undefined ? { additionalProperties: false, ...part } : part,
 );
@@ -18,7 +18,7 @@ ajv.addSchema(document, "openapi");
 const ordinary =
   /^(content-(type|length)|cache-control|date|connection|keep-alive|x-content-type-options|content-security-policy|referrer-policy|(x-)?ratelimit.*)$/;
 
-/** Holds an answer against what the document declares for its route and status. */
+/** Checks an answer against the document's declaration for its route and status. */
 function expectDeclared({ method, path }: AdminRoute, response: Response, text: string): void {
   const where = `${method} ${path} → ${response.status} ${text}`;
   const { responses } = document.paths[path][method.toLowerCase()];
@@ -37,10 +37,10 @@ function expectDeclared({ method, path }: AdminRoute, response: Response, text: 
 
 async function ask(admin: StartedAdmin, route: AdminRoute, example: RouteExample, dryRun: boolean): Promise<Response> {
   const { body, headers } = example;
-  return admin.ask("admin", route.method, urlOfExample(example, dryRun), { body, headers });
+  return admin.ask("admin", route.method, renderExampleUrl(example, dryRun), { body, headers });
 }
 
-/** What differs from one time to the next, and between a try and the deed. */
+/** Fields that differ from one run to the next, and between a dry run and the real one. */
 const fleeting = /^(dry_run|generation|token|id|.*_ms|location|.*_at)$/;
 
 function withoutFleeting(text: string): unknown {
@@ -49,7 +49,7 @@ function withoutFleeting(text: string): unknown {
 
 describe.each(routes.map((route) => [exampleKey(route), route] as const))("%s", (key, route) => {
   if (route.access === "write")
-    it("does nothing in a dry run, and answers as it does when it is done", async () => {
+    it("does nothing in a dry run, and answers as for the real request", async () => {
       const admin = await startAdmin();
       try {
         const example = (await prepareExamples(admin))[key];
@@ -74,7 +74,7 @@ describe.each(routes.map((route) => [exampleKey(route), route] as const))("%s", 
       }
     });
   else
-    it("answers what is declared, and changes nothing", async () => {
+    it("answers as declared, and changes nothing", async () => {
       const admin = await startAdmin();
       try {
         const example = (await prepareExamples(admin))[key];

@@ -1,19 +1,19 @@
 import { type Problem, SluiceError } from "sluice";
-import { actorOf } from "../../data-plane/transports/http/actor-of.ts";
 import type { HttpRequest } from "../../data-plane/transports/http/exchange.ts";
+import { requestActor } from "../../data-plane/transports/http/request-actor.ts";
 import type { TextControl } from "../control-plane.ts";
 import { isTooDeep, maxDepth } from "../documents/is-too-deep.ts";
 
 export interface BodyText {
   readonly contents: unknown;
-  /** Problems with what it says, each with its line and column where it was YAML. */
+  /** Problems with the content, each with its line and column if it was YAML. */
   placed(problems: readonly Problem[]): Promise<readonly Problem[]>;
 }
 
 /** Reading YAML takes fifty times as long as reading JSON. */
 const maxYamlLength = 128 * 1024;
 
-/** What a body says, be it JSON or YAML. Throws `invalid_request` where it cannot be read. */
+/** Parses a body in JSON or YAML. Throws `invalid_request` if it cannot be parsed. */
 export async function readBodyText(request: HttpRequest, texts: TextControl): Promise<BodyText> {
   const { body, yaml } = request;
   if (yaml === undefined) {
@@ -24,10 +24,10 @@ export async function readBodyText(request: HttpRequest, texts: TextControl): Pr
     const message = `a body in YAML may have ${maxYamlLength} characters here, and has ${yaml.length}; send it as JSON`;
     throw new SluiceError("body_too_large", message);
   }
-  const actor = actorOf(request);
+  const actor = requestActor(request);
   const contents = await texts.readYaml(actor, yaml);
   refuseDeep(contents);
-  // What is wrong inside of a document that stands inside of the body has a path that begins at the document.
+  // Problems inside of a document within the body have paths that begin at the document.
   const inside = isEnvelope(contents);
   const isShort = ({ path }: Problem): boolean => inside && path[0] !== "document";
   return {
@@ -40,7 +40,7 @@ export async function readBodyText(request: HttpRequest, texts: TextControl): Pr
   };
 }
 
-/** Throws `invalid_request` for a body that is nested deeper than anything that is looked at. */
+/** Throws `invalid_request` for a body that is nested more deeply than any valid one. */
 export function refuseDeep(body: unknown): void {
   if (!isTooDeep(body)) return;
   const message = `is nested deeper than ${maxDepth} levels`;

@@ -1,6 +1,6 @@
 import { type Problem, renderProblem, SluiceError } from "sluice";
 
-/** Does something, and tells problems with it by the names that the caller knows. */
+/** Runs `work`, and reports its problems by the names that the caller knows. */
 export async function renameProblems<T>(
   work: Promise<T>,
   rename: (path: Problem["path"]) => Problem["path"],

@@ -4,12 +4,12 @@ import { renderOpenApi } from "../../data-plane/transports/http/render-open-api.
 import { minSunsetDays } from "./deprecation.ts";
 import type { AdminRoute } from "./route.ts";
 
-/** What is without a version on purpose: health, the description, and a facade whose words have none. */
+/** Paths without a version on purpose: health, the description, and a facade that has none. */
 const unversioned = /^\/(livez|readyz|openapi\.json|rules(\/\{rule_id\})?)$/;
 
 const dayMs = 86_400_000;
 
-/** Deprecations that leave callers too little time, or lead nowhere. */
+/** Deprecations that leave callers too little time, or name a missing successor. */
 function findBadDeprecations(table: readonly Pick<AdminRoute, "path" | "deprecated">[]): string[] {
   const paths = new Set(table.map(({ path }) => path));
   return table.flatMap(({ path, deprecated }) => {
@@ -17,7 +17,7 @@ function findBadDeprecations(table: readonly Pick<AdminRoute, "path" | "deprecat
     const { since, sunset, successor } = deprecated;
     const days = (Date.parse(sunset) - Date.parse(since)) / dayMs;
     if (!(days >= minSunsetDays)) return [`${path} ends ${days} days after it is deprecated`];
-    return paths.has(successor) ? [] : [`${path} leads to ${successor}, which is not there`];
+    return paths.has(successor) ? [] : [`${path} leads to ${successor}, which does not exist`];
   });
 }
 
@@ -28,12 +28,12 @@ describe("the table of the control plane", () => {
     expect(keys.length).toBeGreaterThan(40);
   });
 
-  it("has versioned paths, but for those that are named here", () => {
+  it("has versioned paths, except for those listed here", () => {
     const others = routes.map(({ path }) => path).filter((path) => !path.startsWith("/api/v1/"));
     expect(others.filter((path) => !unversioned.test(path))).toEqual([]);
   });
 
-  it("says of each route what it is called in the audit, and lets nobody write without a permission", () => {
+  it("gives each route its name in the audit, and each write a permission", () => {
     for (const { path, action, access, needs, method } of routes) {
       expect(action, path).toMatch(/^[a-z_]+(\.[a-z_]+)+$/);
       if (access === "write") expect(needs, path).toMatch(/^(edit|operate|administer)$/);
@@ -41,14 +41,14 @@ describe("the table of the control plane", () => {
     }
   });
 
-  it("lets every write be tried without doing it, and no read", () => {
+  it("has a dry run for every write, and for no read", () => {
     for (const { path, access, query = {} } of routes) {
       expect(Object.hasOwn(query, "dry_run"), path).toBe(access === "write");
       expect(Object.hasOwn(query, "why"), path).toBe(access === "write");
     }
   });
 
-  it("deprecates nothing without leaving six months and a way on", () => {
+  it("deprecates nothing without six months' notice and a successor", () => {
     expect(findBadDeprecations(routes)).toEqual([]);
     const successor = "/b";
     const table = [
@@ -60,7 +60,7 @@ describe("the table of the control plane", () => {
     ];
     expect(findBadDeprecations(table)).toEqual([
       "/a ends 180 days after it is deprecated",
-      "/d leads to /nowhere, which is not there",
+      "/d leads to /nowhere, which does not exist",
       "/e ends NaN days after it is deprecated",
     ]);
   });
@@ -74,19 +74,19 @@ describe("the OpenAPI document of the control plane", () => {
     return Object.entries(value).flatMap(([key, part]) => (key === "$ref" ? [String(part)] : referencesIn(part)));
   }
 
-  it("describes every route, and no other", () => {
+  it("describes exactly the routes that exist", () => {
     const described = Object.entries(document.paths as Record<string, object>).flatMap(([path, operations]) =>
       Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`),
     );
     expect(described.sort()).toEqual(routes.map(({ method, path }) => `${method} ${path}`).sort());
   });
 
-  it("says where it is served, and how a token is sent", () => {
+  it("says where the API is served, and how to send a token", () => {
     expect(document.servers).toMatchObject([{ url: "/" }, { variables: { port: { default: "8090" } } }]);
     expect(document.components.securitySchemes).toMatchObject({ token: { type: "http", scheme: "bearer" } });
   });
 
-  it("refers only to what it defines", () => {
+  it("refers only to schemas that it defines", () => {
     for (const reference of referencesIn(document)) {
       const found = reference
         .replace(/^#\//, "")
@@ -96,7 +96,7 @@ describe("the OpenAPI document of the control plane", () => {
     }
   });
 
-  it("says who needs a token, which parameters a path has, and gives every operation an id of its own", () => {
+  it("says which operations need a token and which parameters a path has, and gives every operation a unique id", () => {
     const ids = new Set<string>();
     for (const { method, path, needs } of routes) {
       const { operationId, security, parameters = [] } = document.paths[path][method.toLowerCase()];

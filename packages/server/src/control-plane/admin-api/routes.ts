@@ -6,7 +6,7 @@ import { rolloutRoutes } from "./tables/rollout-routes.ts";
 import { serverRoutes } from "./tables/server-routes.ts";
 import { subjectRoutes } from "./tables/subject-routes.ts";
 
-/** The native admin API, in the order of its documentation, without what it says about itself. */
+/** The native admin API, in the order of its documentation, without the routes that describe it. */
 export const nativeAdminRoutes: readonly AdminRoute[] = [
   ...policyRoutes,
   ...rolloutRoutes,
@@ -14,7 +14,7 @@ export const nativeAdminRoutes: readonly AdminRoute[] = [
   ...operationRoutes,
 ];
 
-/** Routes, with those for health and for their own description. */
+/** The routes, with those for health and for the OpenAPI description. */
 export function withServerRoutes(described: readonly AdminRoute[], api: OpenApiOptions): readonly AdminRoute[] {
   const routes: readonly AdminRoute[] = [...described, ...serverRoutes(() => routes, api)];
   return routes;

@@ -3,6 +3,7 @@ import {
   change,
   hotKeys,
   importChange,
+  importPlan,
   killSwitch,
   killSwitchChange,
   newToken,
@@ -23,14 +24,15 @@ import {
   subjectUsage,
   tokenChange,
   tokenList,
+  usagePage,
   version,
   versionPage,
 } from "@sluice/protocol/admin";
-import type { JsonSchema } from "sluice";
+import type { JsonSchema } from "sluice/shape";
 import type { OpenApiOptions } from "../../data-plane/transports/http/render-open-api.ts";
 import { schemas as httpSchemas } from "../../data-plane/transports/http/schemas.ts";
 
-/** What the control plane answers with, by name. */
+/** The bodies of the control plane's answers, by name. */
 export const adminSchemas: Readonly<Record<string, JsonSchema>> = {
   Error: httpSchemas.Error,
   Live: httpSchemas.Live,
@@ -55,24 +57,26 @@ export const adminSchemas: Readonly<Record<string, JsonSchema>> = {
   KillSwitch: killSwitch.schema,
   KillSwitchChange: killSwitchChange.schema,
   AuditPage: auditPage.schema,
+  UsagePage: usagePage.schema,
   Tokens: tokenList.schema,
   TokenChange: tokenChange.schema,
   NewToken: newToken.schema,
   Nodes: nodes.schema,
   HotKeys: hotKeys.schema,
   ImportDone: importChange.schema,
+  ImportPlan: importPlan.schema,
 };
 
-/** How the control plane is described. */
+/** The head of the control plane's OpenAPI description. */
 export const nativeAdminApi: OpenApiOptions = {
   title: "Sluice control plane",
-  description: "Policies, subjects, rollouts and the kill switch. Every request but those for health needs a token.",
+  description: "Policies, subjects, rollouts and the kill switch. Every route needs a token, except those for health.",
   schemas: adminSchemas,
   usualPort: 8090,
   alwaysNeedToken: () => true,
   bodyErrors: {
-    400: "Bad input, every field named; in YAML with its line and column",
+    400: "Invalid input, with every field named; for YAML, with line and column",
     413: "The body is too large",
-    415: "The body is of another type",
+    415: "The body has an unsupported type",
   },
 };

@@ -7,13 +7,13 @@ import { createRecordingLog, type LoggedLine } from "../../testing/recording-log
 import { adminRoute } from "./route.ts";
 import { limitPolicy } from "./testing/route-examples.ts";
 import {
-  actorOfRole,
+  applyStored,
+  createRoleActor,
   dump,
   type StartAdminOptions,
   type StartedAdmin,
   startAdmin,
-  takeUp,
-  tokenOf,
+  tokenForRole,
 } from "./testing/start-admin.ts";
 
 let admin: StartedAdmin;
@@ -33,21 +33,21 @@ afterEach(() => admin.close());
 
 const yaml = { "content-type": "application/yaml" };
 
-async function bodyOf(response: Response, status: number): Promise<Record<string, never>> {
+async function readBody(response: Response, status: number): Promise<Record<string, never>> {
   const text = await response.text();
   expect(response.status, text).toBe(status);
   return JSON.parse(text);
 }
 
 describe("versions", () => {
-  it("are told as ETags, and asked for by If-Match; nothing is replaced unseen", async () => {
+  it("are returned as ETags, and required by If-Match; nothing is replaced unseen", async () => {
     const created = await admin.ask("admin", "PUT", "/api/v1/policies/orders", { body: limitPolicy("orders", 10) });
     expect(created.headers.get("etag")).toBe('"1"');
     expect(created.headers.get("location")).toBe("/api/v1/policies/orders");
-    await bodyOf(created, 201);
+    await readBody(created, 201);
 
     const unseen = await admin.ask("admin", "PUT", "/api/v1/policies/orders", { body: limitPolicy("orders", 20) });
-    expect(await bodyOf(unseen, 409)).toMatchObject({ code: "version_conflict", current_version: 1 });
+    expect(await readBody(unseen, 409)).toMatchObject({ code: "version_conflict", current_version: 1 });
 
     const put = (version: number): Promise<Response> =>
       admin.ask("admin", "PUT", "/api/v1/policies/orders", {
@@ -55,18 +55,18 @@ describe("versions", () => {
         headers: { "if-match": `"${version}"` },
       });
     expect((await put(1)).headers.get("etag")).toBe('"2"');
-    expect(await bodyOf(await put(1), 409)).toMatchObject({ current_version: 2 });
+    expect(await readBody(await put(1), 409)).toMatchObject({ current_version: 2 });
     const seen = await admin.ask("viewer", "GET", "/api/v1/policies/orders");
     expect(seen.headers.get("etag")).toBe('"2"');
-    expect(await bodyOf(seen, 200)).toMatchObject({ document: { limits: [{ windows: ["21/m"] }] } });
+    expect(await readBody(seen, 200)).toMatchObject({ document: { limits: [{ windows: ["21/m"] }] } });
     const gone = await admin.ask("admin", "DELETE", "/api/v1/policies/orders", { headers: { "if-match": '"2"' } });
-    await bodyOf(gone, 200);
-    expect(await bodyOf(await admin.ask("viewer", "GET", "/api/v1/policies/orders"), 404)).toMatchObject({
+    await readBody(gone, 200);
+    expect(await readBody(await admin.ask("viewer", "GET", "/api/v1/policies/orders"), 404)).toMatchObject({
       code: "resource_not_found",
     });
   });
 
-  it("let one of two editors through that saw the same", async () => {
+  it("let one of two editors through that saw the same version", async () => {
     await admin.ask("admin", "PUT", "/api/v1/policies/orders", { body: limitPolicy("orders", 10) });
     const answers = await Promise.all(
       [20, 30].map((perMinute) =>
@@ -79,8 +79,8 @@ describe("versions", () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
   });
 
-  it("of subjects let nobody replace or delete what they did not see", async () => {
-    await admin.control.policies.put(actorOfRole("admin"), "orders", limitPolicy("orders", 10));
+  it("of subjects keep callers from replacing or deleting values that they did not see", async () => {
+    await admin.control.policies.put(createRoleActor("admin"), "orders", limitPolicy("orders", 10));
     const path = "/api/v1/subjects/user/u1";
     const untilMs = Date.now() + 3_600_000;
     const put = [
@@ -92,7 +92,7 @@ describe("versions", () => {
     for (const again of [false, true]) {
       for (const [method, part, body] of put) {
         const answer = await admin.ask("operator", method, path + part, { body });
-        const done = await bodyOf(answer, 200);
+        const done = await readBody(answer, 200);
         expect([Object.hasOwn(done, "generation"), done.replaced], part).toEqual([!again, undefined]);
         version = answer.headers.get("etag")!;
       }
@@ -121,7 +121,7 @@ describe("versions", () => {
       };
       for (const dry of [false, true]) {
         for (const headers of [{}, { "if-match": '"1"' }, { "if-none-match": "*" }]) {
-          const refused = await bodyOf(await ask(dry, headers), 409);
+          const refused = await readBody(await ask(dry, headers), 409);
           expect(refused, part).toMatchObject({
             code: "version_conflict",
             current_version: Number(version.slice(1, -1)),
@@ -136,102 +136,102 @@ describe("versions", () => {
         }
       }
       for (const seen of [version, "*"])
-        expect((await bodyOf(await ask(true, { "if-match": seen }), 200)).replaced, part).toEqual(replaced);
+        expect((await readBody(await ask(true, { "if-match": seen }), 200)).replaced, part).toEqual(replaced);
     }
     expect(await dump(admin.store)).toBe(before);
     const any = await admin.ask("operator", "DELETE", path, { headers: { "if-match": "*" } });
-    expect(await bodyOf(any, 200)).toMatchObject({ dry_run: false, replaced: { tier: "gold", limits } });
+    expect(await readBody(any, 200)).toMatchObject({ dry_run: false, replaced: { tier: "gold", limits } });
     const none = await admin.ask("operator", "PUT", `${path}/tier`, { body: put[0][2], headers: { "if-match": "*" } });
-    expect((await bodyOf(none, 200)).replaced).toBeUndefined();
-    // What a policy says is replaced by who saw it alone.
+    expect((await readBody(none, 200)).replaced).toBeUndefined();
+    // Only a caller that saw the policy replaces it.
     const policy = await admin.ask("admin", "DELETE", "/api/v1/policies/orders", { headers: { "if-match": "*" } });
-    expect(await bodyOf(policy, 400)).toMatchObject({ problems: [{ field: "If-Match" }] });
+    expect(await readBody(policy, 400)).toMatchObject({ problems: [{ field: "If-Match" }] });
   });
 
-  it("are refused where nobody would look at them", async () => {
+  it("are refused on routes that do not use them", async () => {
     const answer = await admin.ask("operator", "PUT", "/api/v1/kill-switch", {
       body: { mode: "open", why: "a test" },
       headers: { "if-match": '"3"' },
     });
-    expect(await bodyOf(answer, 400)).toMatchObject({ problems: [{ field: "If-Match" }] });
+    expect(await readBody(answer, 400)).toMatchObject({ problems: [{ field: "If-Match" }] });
   });
 });
 
 describe("policies in YAML", () => {
-  it("are kept like those in JSON", async () => {
+  it("are stored like those in JSON", async () => {
     const text = "# room for orders\nmatch: { endpoint: /orders }\nlimits:\n  - by: [user]\n    windows: [5/m]\n";
-    await bodyOf(await admin.ask("admin", "PUT", "/api/v1/policies/orders", { body: text, headers: yaml }), 201);
-    const kept = await bodyOf(await admin.ask("viewer", "GET", "/api/v1/policies/orders"), 200);
+    await readBody(await admin.ask("admin", "PUT", "/api/v1/policies/orders", { body: text, headers: yaml }), 201);
+    const kept = await readBody(await admin.ask("viewer", "GET", "/api/v1/policies/orders"), 200);
     expect(kept).toMatchObject({ document: { match: { endpoint: "/orders" } } });
   });
 
   it.each([
     ["a bare policy", "match: { endpoint: /orders }\nlimits:\n  - by: [user]\n    windows: [5 apples]\n", 4],
     [
-      "one beside what is to be done with it",
+      "one with options for the change",
       "why: a test\ndocument:\n  limits:\n    - by: [user]\n      windows: [5 apples]\n",
       5,
     ],
   ])("are refused with line and column: %s", async (_what, text, line) => {
     const answer = await admin.ask("admin", "PUT", "/api/v1/policies/orders", { body: text, headers: yaml });
-    const { problems } = await bodyOf(answer, 400);
+    const { problems } = await readBody(answer, 400);
     expect(problems).toEqual([expect.objectContaining({ line, field: expect.stringContaining("windows") })]);
   });
 
-  it("that cannot be read say where", async () => {
+  it("that cannot be parsed are reported with their place", async () => {
     const answer = await admin.ask("admin", "POST", "/api/v1/policies", { body: "id: a\nlimits: [\n", headers: yaml });
-    expect(await bodyOf(answer, 400)).toMatchObject({ code: "invalid_request", problems: [{ line: 3 }] });
+    expect(await readBody(answer, 400)).toMatchObject({ code: "invalid_request", problems: [{ line: 3 }] });
   });
 
-  it("are validated with places, and not kept", async () => {
+  it("are validated with places, and not stored", async () => {
     const body = "id: a\nlimits:\n  - by: [user]\n    windwos: [5/m]\n";
     const answer = await admin.ask("viewer", "POST", "/api/v1/policies/validate", { body, headers: yaml });
-    expect(await bodyOf(answer, 200)).toMatchObject({
+    expect(await readBody(answer, 200)).toMatchObject({
       valid: false,
       problems: expect.arrayContaining([
         expect.objectContaining({ line: 4, message: expect.stringContaining("windows") }),
       ]),
     });
-    expect(await bodyOf(await admin.ask("viewer", "GET", "/api/v1/policies"), 200)).toEqual({ items: [] });
+    expect(await readBody(await admin.ask("viewer", "GET", "/api/v1/policies"), 200)).toEqual({ items: [] });
   });
 
-  it("are not taken where only JSON is read, nor is anything else", async () => {
+  it("are refused on routes that accept only JSON, and so is every other type", async () => {
     const tier = await admin.ask("admin", "PUT", "/api/v1/subjects/user/u/tier", { body: "tier: a", headers: yaml });
-    expect(await bodyOf(tier, 415)).toMatchObject({ detail: expect.stringContaining("application/json") });
+    expect(await readBody(tier, 415)).toMatchObject({ detail: expect.stringContaining("application/json") });
     const text = await admin.ask("admin", "PUT", "/api/v1/policies/a", {
       body: "limits: []",
       headers: { "content-type": "text/plain" },
     });
-    expect(await bodyOf(text, 415)).toMatchObject({ detail: expect.stringContaining("application/yaml") });
+    expect(await readBody(text, 415)).toMatchObject({ detail: expect.stringContaining("application/yaml") });
   });
 });
 
 describe("input", () => {
-  it("has its unknown parameters named, and its unknown fields", async () => {
+  it("has its unknown parameters and fields named", async () => {
     const query = await admin.ask("viewer", "GET", "/api/v1/policies?lmit=3");
-    expect(await bodyOf(query, 400)).toMatchObject({
+    expect(await readBody(query, 400)).toMatchObject({
       problems: [{ field: "lmit", message: expect.stringContaining("there are owner, limit, after") }],
     });
     const body = await admin.ask("operator", "PUT", "/api/v1/kill-switch", { body: { mdoe: "open", why: "w" } });
-    expect(await bodyOf(body, 400)).toMatchObject({
+    expect(await readBody(body, 400)).toMatchObject({
       problems: [{ field: "mdoe", message: expect.stringContaining("did you mean mode") }],
     });
     const dry = await admin.ask("admin", "DELETE", "/api/v1/kill-switch?dry_run=1");
-    expect(await bodyOf(dry, 400)).toMatchObject({ problems: [{ field: "dry_run" }] });
+    expect(await readBody(dry, 400)).toMatchObject({ problems: [{ field: "dry_run" }] });
   });
 
   it("is bounded", async () => {
     const large = { document: { description: "x".repeat(1024 * 1024) } };
-    expect(await bodyOf(await admin.ask("admin", "PUT", "/api/v1/policies/a", { body: large }), 413)).toMatchObject({
+    expect(await readBody(await admin.ask("admin", "PUT", "/api/v1/policies/a", { body: large }), 413)).toMatchObject({
       code: "body_too_large",
     });
     const value = "x".repeat(5_000);
-    expect(await bodyOf(await admin.ask("viewer", "GET", `/api/v1/subjects/user/${value}`), 400)).toMatchObject({
+    expect(await readBody(await admin.ask("viewer", "GET", `/api/v1/subjects/user/${value}`), 400)).toMatchObject({
       problems: [{ field: "id" }],
     });
   });
 
-  it("is not nested without end, in JSON or YAML", async () => {
+  it("is refused if nested too deeply, in JSON or YAML", async () => {
     const lists = "[".repeat(5_000) + "]".repeat(5_000);
     const objects = `${'{"a":'.repeat(5_000)}1${"}".repeat(5_000)}`;
     const asked = [
@@ -243,7 +243,7 @@ describe("input", () => {
       ["POST", "/api/v1/tokens", objects],
     ] as const;
     for (const [method, path, body] of asked) {
-      const told = await bodyOf(await admin.ask("admin", method, path, { body }), 400);
+      const told = await readBody(await admin.ask("admin", method, path, { body }), 400);
       expect(told.detail, path).toMatch(/nested (deeper than 64 levels|too deeply to be read)/);
     }
     const blocks = `limits:\n${"- ".repeat(100)}a\n`;
@@ -252,36 +252,36 @@ describe("input", () => {
       ["PUT", "/api/v1/policies/a", `limits: ${lists}`],
       ["POST", "/api/v1/import", `policies: ${lists}`],
     ] as const)
-      await bodyOf(await admin.ask("admin", method, path, { body, headers: yaml }), 400);
+      await readBody(await admin.ask("admin", method, path, { body, headers: yaml }), 400);
     expect(logged).toEqual([]);
   });
 
-  it("in YAML is bounded more narrowly, because reading it takes long", async () => {
+  it("in YAML has a lower bound, because parsing it takes long", async () => {
     const body = `id: a\n${"# x\n".repeat(40_000)}`;
     const answer = await admin.ask("viewer", "POST", "/api/v1/policies/validate", { body, headers: yaml });
-    expect(await bodyOf(answer, 413)).toMatchObject({
+    expect(await readBody(answer, 413)).toMatchObject({
       code: "body_too_large",
       detail: expect.stringContaining("send it as JSON"),
     });
   });
 
-  it("in a body that nobody reads is refused, since it may say which version was seen", async () => {
-    const operator = actorOfRole("operator");
+  it("in a body that is not read is refused, because it may contain the version that was seen", async () => {
+    const operator = createRoleActor("operator");
     await admin.control.subjects.setTier(operator, "user", "u", "premium");
     const stale = { body: { expected_version: 7 } };
     const answer = await admin.ask("operator", "DELETE", "/api/v1/subjects/user/u", stale);
-    expect((await bodyOf(answer, 400)).detail).toContain("If-Match");
+    expect((await readBody(answer, 400)).detail).toContain("If-Match");
     expect(await admin.control.subjects.get(operator, "user", "u")).toMatchObject({ tier: "premium" });
   });
 
-  it("has paths that are not there, and methods that they do not have, told apart", async () => {
-    expect(await bodyOf(await admin.ask("admin", "GET", "/api/v1/polices"), 404)).toMatchObject({
+  it("gets different answers for unknown paths and unsupported methods", async () => {
+    expect(await readBody(await admin.ask("admin", "GET", "/api/v1/polices"), 404)).toMatchObject({
       code: "not_found",
       detail: expect.stringContaining("/openapi.json"),
     });
     const answer = await admin.ask("admin", "POST", "/api/v1/policies/a%2Fb", { body: {} });
     expect(answer.headers.get("allow")).toBe("GET, HEAD, PUT, DELETE");
-    await bodyOf(answer, 405);
+    await readBody(answer, 405);
   });
 
   it("has subjects of any text in its paths", async () => {
@@ -299,11 +299,11 @@ describe("input", () => {
     const anyText = fc.string({ unit: "binary", minLength: 1, maxLength: 40 });
     await fc.assert(
       fc.asyncProperty(anyText, async (id) => {
-        // A client makes . and .. into other paths by itself, before anything is sent.
+        // A client rewrites . and .. in paths before it sends anything.
         fc.pre(id !== "." && id !== "..");
         clock.advance(60_000);
         const answer = await admin.ask("viewer", "GET", `/api/v1/subjects/user/${encodeURIComponent(id)}`);
-        expect(await bodyOf(answer, 200)).toEqual({ kind: "user", id });
+        expect(await readBody(answer, 200)).toEqual({ kind: "user", id });
       }),
       {
         numRuns: 200,
@@ -312,20 +312,20 @@ describe("input", () => {
     );
     for (const path of ["%FF", "%", "%2", "%C3%28"]) {
       const answer = await admin.ask("viewer", "GET", `/api/v1/subjects/user/${path}`);
-      expect(await bodyOf(answer, 400), path).toMatchObject({ code: "invalid_request" });
+      expect(await readBody(answer, 400), path).toMatchObject({ code: "invalid_request" });
     }
   });
 });
 
 describe("long lists", () => {
-  it("come in parts that follow each other", async () => {
+  it("come in pages that follow each other", async () => {
     for (const id of ["a", "b", "c", "d", "e"])
-      await admin.control.policies.put(actorOfRole("admin"), id, limitPolicy(id, 5), { expected: 0 });
+      await admin.control.policies.put(createRoleActor("admin"), id, limitPolicy(id, 5), { expected: 0 });
     const ids: string[] = [];
     let path: string | undefined = "/api/v1/policies?limit=2&owner=shop";
     while (path !== undefined) {
       const answer = await admin.ask("viewer", "GET", path);
-      const { items, next } = (await bodyOf(answer, 200)) as { items?: { id: string }[]; next?: string };
+      const { items, next } = (await readBody(answer, 200)) as { items?: { id: string }[]; next?: string };
       ids.push(...items!.map(({ id }) => id));
       const link = answer.headers.get("link");
       expect(link === null).toBe(next === undefined);
@@ -336,7 +336,7 @@ describe("long lists", () => {
 });
 
 describe("answers", () => {
-  it("are kept by nobody, and guessed at by nobody", async () => {
+  it("are not cached, and their type is not guessed", async () => {
     for (const path of ["/livez", "/api/v1/policies", "/nowhere"]) {
       const { headers } = await admin.ask("viewer", "GET", path);
       expect(headers.get("cache-control"), path).toBe("no-store");
@@ -349,7 +349,7 @@ describe("answers", () => {
     expect(status).toBe(405);
   });
 
-  it("of deprecated routes say so, since when, until when, and where to go, beside other links", async () => {
+  it("of deprecated routes name the dates of deprecation and removal and the successor, along with other links", async () => {
     const route = adminRoute({
       method: "GET",
       path: "/old",
@@ -368,7 +368,7 @@ describe("answers", () => {
     expect((await admin.ask("nobody", "GET", "/old")).headers.get("deprecation")).toBe("@1798761600");
   });
 
-  it("to what goes wrong inside tell nothing of it", async () => {
+  it("to internal errors reveal nothing about them", async () => {
     const route = adminRoute({
       method: "GET",
       path: "/broken",
@@ -382,13 +382,13 @@ describe("answers", () => {
     });
     await restart({ routes: [route], log: createRecordingLog((line) => logged.push(line)) });
     const answer = await admin.ask("viewer", "GET", "/broken");
-    expect(JSON.stringify(await bodyOf(answer, 500))).not.toContain("hunter2");
+    expect(JSON.stringify(await readBody(answer, 500))).not.toContain("hunter2");
     expect(logged.map(({ message }) => message)).toContain("a request failed");
   });
 });
 
 describe("the API's own limits", () => {
-  it("refuse a token that asks too often, tell when to come back, and count a dry run as a write", async () => {
+  it("refuse a token that sends too many requests, say when to retry, and count a dry run as a write", async () => {
     await restart({ clock: new ManualClock(1_000_000) });
     const write = (): Promise<Response> => admin.ask("operator", "DELETE", "/api/v1/kill-switch?dry_run=true");
     const first = await write();
@@ -397,29 +397,29 @@ describe("the API's own limits", () => {
     const refused = await write();
     expect(refused.headers.get("retry-after")).toBe("1");
     expect(refused.headers.get("ratelimit")).toMatch(/admin-writes/);
-    expect(await bodyOf(refused, 429)).toMatchObject({ code: "rate_limited" });
+    expect(await readBody(refused, 429)).toMatchObject({ code: "rate_limited" });
     expect((await admin.ask("operator", "GET", "/api/v1/kill-switch")).status).toBe(200);
     expect((await admin.ask("admin", "DELETE", "/api/v1/kill-switch?dry_run=true")).status).toBe(200);
   });
 
-  it("count what a token may not do as well, before it is written down", async () => {
+  it("count forbidden requests as well, before they are audited", async () => {
     await restart({ clock: new ManualClock(1_000_000) });
     const write = async (): Promise<number> => (await admin.ask("viewer", "DELETE", "/api/v1/kill-switch")).status;
     for (let times = 0; times < 100; times++) expect(await write()).toBe(403);
     expect(await write()).toBe(429);
   });
 
-  it("refuse an address after ten failed log-ins, until a minute has passed, but nobody with a good token", async () => {
+  it("refuse an address after ten failed logins, until a minute has passed, but accept a valid token", async () => {
     const clock = new ManualClock(1_000_000);
     await restart({ clock });
-    // An address is where a connection comes from, whatever it says itself.
+    // The address is that of the connection, whatever headers say.
     const ask = (times: number): Promise<Response> => {
       const other = `203.0.113.${times}`;
       const headers = { "x-forwarded-for": other, forwarded: `for=${other}`, "x-real-ip": other };
       return admin.ask("nobody", "GET", "/api/v1/nodes", { headers });
     };
     for (let times = 0; times < 10; times++) expect((await ask(times)).status).toBe(401);
-    expect(await bodyOf(await ask(11), 429)).toMatchObject({
+    expect(await readBody(await ask(11), 429)).toMatchObject({
       code: "rate_limited",
     });
     expect((await admin.ask("admin", "GET", "/api/v1/nodes")).status).toBe(200);
@@ -429,12 +429,12 @@ describe("the API's own limits", () => {
   });
 });
 
-describe("what is refused", () => {
+describe("a refused request", () => {
   const refusals = async (): Promise<
     readonly { actor: string; action: string; target: string; why: string; from: string }[]
-  > => (await admin.control.audit.list(actorOfRole("admin"), { outcome: "refused" })).items;
+  > => (await admin.control.audit.list(createRoleActor("admin"), { outcome: "refused" })).items;
 
-  it("is in the audit, with who and from where, and never with the token", async () => {
+  it("is in the audit, with actor and address, and never with the token", async () => {
     const secret = "sluice_hunter2";
     await admin.ask("nobody", "PUT", "/api/v1/policies/orders", { headers: { authorization: `Bearer ${secret}` } });
     await admin.ask("viewer", "PUT", "/api/v1/subjects/user/u1/tier", { body: { tier: "a" } });
@@ -450,27 +450,27 @@ describe("what is refused", () => {
 
   it("by a policy's owner is in the audit once", async () => {
     await admin.control.policies.put(
-      actorOfRole("admin"),
+      createRoleActor("admin"),
       "theirs",
       { ...limitPolicy("theirs", 5), owner: "others" },
       { expected: 0 },
     );
     const answer = await admin.ask("editor", "DELETE", "/api/v1/policies/theirs", { headers: { "if-match": '"1"' } });
-    expect(await bodyOf(answer, 403)).toMatchObject({ code: "permission_denied" });
+    expect(await readBody(answer, 403)).toMatchObject({ code: "permission_denied" });
     await expect.poll(async () => (await refusals()).length, { timeout: 30_000 }).toBe(1);
   });
 
-  it("is whoever has no token, also where the other ports ask for none", async () => {
+  it("is one without a token, even if the other ports require none", async () => {
     await restart({ access: openAccess });
     for (const headers of [{}, { authorization: "Bearer anything" }] as Record<string, string>[]) {
       const answer = await admin.ask("nobody", "GET", "/api/v1/policies", { headers });
-      expect(await bodyOf(answer, 401)).toMatchObject({ code: "unauthenticated" });
+      expect(await readBody(answer, 401)).toMatchObject({ code: "unauthenticated" });
     }
   });
 
   it.each([
     ["401", ""],
-    ["403", `authorization: Bearer ${tokenOf("viewer")}\r\n`],
+    ["403", `authorization: Bearer ${tokenForRole("viewer")}\r\n`],
   ])("is refused with %s before its body is read", async (status, authorization) => {
     const socket = connect(admin.port, "127.0.0.1");
     try {
@@ -487,54 +487,54 @@ describe("what is refused", () => {
 
 describe("subjects", () => {
   beforeEach(async () => {
-    await admin.control.policies.put(actorOfRole("admin"), "orders", limitPolicy("orders", 5), { expected: 0 });
-    await takeUp(admin);
+    await admin.control.policies.put(createRoleActor("admin"), "orders", limitPolicy("orders", 5), { expected: 0 });
+    await applyStored(admin);
   });
 
-  it("have their counters forgotten by a reset, and not by one that is only tried", async () => {
+  it("have their counters reset by a reset, and not by a dry run of it", async () => {
     const dimensions = { user: "u1", endpoint: "/orders" };
     await admin.limiter.check({ dimensions, cost: 5 });
     const used = async (): Promise<unknown> =>
       (
-        (await bodyOf(await admin.ask("viewer", "GET", "/api/v1/subjects/user/u1/usage"), 200)) as never as {
+        (await readBody(await admin.ask("viewer", "GET", "/api/v1/subjects/user/u1/usage"), 200)) as never as {
           limits: { usage: { used: number }[] }[];
         }
       ).limits[0]?.usage[0]?.used;
     expect(await used()).toBe(5);
-    await bodyOf(await admin.ask("operator", "POST", "/api/v1/subjects/user/u1/reset?dry_run=true"), 200);
+    await readBody(await admin.ask("operator", "POST", "/api/v1/subjects/user/u1/reset?dry_run=true"), 200);
     expect(await used()).toBe(5);
-    await bodyOf(await admin.ask("operator", "POST", "/api/v1/subjects/user/u1/reset"), 200);
+    await readBody(await admin.ask("operator", "POST", "/api/v1/subjects/user/u1/reset"), 200);
     expect(await used()).toBe(0);
   });
 
-  it("lose no limit for good by the end of an override, nor the other way round", async () => {
+  it("keep their custom limit when an override is removed, and the other way round", async () => {
     const path = "/api/v1/subjects/user/u1";
-    await bodyOf(
+    await readBody(
       await admin.ask("operator", "PUT", `${path}/limits`, { body: { policy: "orders", windows: ["9/m"] } }),
       200,
     );
-    expect(await bodyOf(await admin.ask("operator", "DELETE", `${path}/override?policy=orders`), 404)).toMatchObject({
+    expect(await readBody(await admin.ask("operator", "DELETE", `${path}/override?policy=orders`), 404)).toMatchObject({
       code: "resource_not_found",
     });
-    expect(await bodyOf(await admin.ask("operator", "DELETE", `${path}/limits`), 400)).toMatchObject({
+    expect(await readBody(await admin.ask("operator", "DELETE", `${path}/limits`), 400)).toMatchObject({
       problems: [{ field: "policy" }],
     });
     const any = { headers: { "if-match": "*" } };
-    const gone = await bodyOf(await admin.ask("operator", "DELETE", `${path}/limits?policy=orders`, any), 200);
+    const gone = await readBody(await admin.ask("operator", "DELETE", `${path}/limits?policy=orders`, any), 200);
     expect(gone).toMatchObject({ subject: { limits: [] } });
   });
 
-  it("have overrides that end, and say so in one way", async () => {
+  it("have overrides that end, given as a time or a duration, not both", async () => {
     const put = (body: object): Promise<Response> =>
       admin.ask("operator", "PUT", "/api/v1/subjects/user/u1/override", {
         body: { policy: "orders", windows: ["9/m"], ...body },
       });
-    expect(await bodyOf(await put({}), 400)).toMatchObject({ problems: [{ field: "until_ms" }] });
-    expect(await bodyOf(await put({ for_ms: 60_000, until_ms: 9e12 }), 400)).toMatchObject({
+    expect(await readBody(await put({}), 400)).toMatchObject({ problems: [{ field: "until_ms" }] });
+    expect(await readBody(await put({ for_ms: 60_000, until_ms: 9e12 }), 400)).toMatchObject({
       problems: [{ field: "for_ms" }],
     });
     const before = Date.now();
-    const { subject } = (await bodyOf(await put({ for_ms: 60_000 }), 200)) as never as {
+    const { subject } = (await readBody(await put({ for_ms: 60_000 }), 200)) as never as {
       subject: { limits: { until_ms: number }[] };
     };
     const { until_ms: untilMs } = subject.limits[0]!;
@@ -543,22 +543,22 @@ describe("subjects", () => {
   });
 });
 
-it("hands a whole configuration out and takes it up again", async () => {
-  await admin.control.policies.put(actorOfRole("admin"), "orders", limitPolicy("orders", 5), { expected: 0 });
+it("exports a whole configuration and imports it again", async () => {
+  await admin.control.policies.put(createRoleActor("admin"), "orders", limitPolicy("orders", 5), { expected: 0 });
   const exported = await admin.ask("viewer", "GET", "/api/v1/export");
   expect(exported.headers.get("content-type")).toBe("application/yaml; charset=utf-8");
   const text = await exported.text();
   const again = await admin.ask("admin", "POST", "/api/v1/import?mode=replace", { body: text, headers: yaml });
-  expect(await bodyOf(again, 200)).toMatchObject({ import: { created: [], changed: [], deleted: [] } });
+  expect(await readBody(again, 200)).toMatchObject({ import: { created: [], changed: [], deleted: [] } });
   const bad = await admin.ask("admin", "POST", "/api/v1/import", { body: "policies:\n  - id: 5\n", headers: yaml });
-  expect(await bodyOf(bad, 400)).toMatchObject({ problems: [{ line: 2, field: "policies[0].id" }] });
-  expect(await bodyOf(await admin.ask("admin", "POST", "/api/v1/import"), 400)).toMatchObject({
+  expect(await readBody(bad, 400)).toMatchObject({ problems: [{ line: 2, field: "policies[0].id" }] });
+  expect(await readBody(await admin.ask("admin", "POST", "/api/v1/import"), 400)).toMatchObject({
     detail: expect.stringContaining("empty"),
   });
 });
 
-it("overwrites nothing by an import that was not seen, and tells by a dry run what to send", async () => {
-  const actor = actorOfRole("admin");
+it("overwrites nothing unseen by an import, and shows in a dry run what to send", async () => {
+  const actor = createRoleActor("admin");
   await admin.control.policies.put(actor, "orders", limitPolicy("orders", 5));
   await admin.control.subjects.setTier(actor, "user", "u1", "gold");
   const put = (perMinute: number, tier: string, query = "", headers: Readonly<Record<string, string>> = {}) =>
@@ -568,10 +568,10 @@ it("overwrites nothing by an import that was not seen, and tells by a dry run wh
     });
   const before = await dump(admin.store);
   for (const refused of [await put(6, "gold"), await put(5, "silver"), await put(6, "gold", "", { "if-match": '"1"' })])
-    expect(await bodyOf(refused, 409)).toMatchObject({ code: "version_conflict", current_version: 2 });
+    expect(await readBody(refused, 409)).toMatchObject({ code: "version_conflict", current_version: 2 });
   const dry = await put(6, "silver", "?dry_run=true");
   const none = { count: 0, first: [] };
-  expect(await bodyOf(dry, 200)).toEqual({
+  expect(await readBody(dry, 200)).toEqual({
     dry_run: true,
     warnings: [],
     import: {
@@ -584,15 +584,15 @@ it("overwrites nothing by an import that was not seen, and tells by a dry run wh
     },
   });
   expect(await dump(admin.store)).toBe(before);
-  expect(await bodyOf(await put(5, "gold"), 200)).not.toHaveProperty("generation");
-  await bodyOf(await put(6, "silver", "", { "if-match": '"2"' }), 200);
-  await bodyOf(await put(7, "silver", "", { "if-match": '"2"' }), 409);
-  expect(await bodyOf(await put(7, "free", "", { "if-match": "*" }), 200)).toMatchObject({
+  expect(await readBody(await put(5, "gold"), 200)).not.toHaveProperty("generation");
+  await readBody(await put(6, "silver", "", { "if-match": '"2"' }), 200);
+  await readBody(await put(7, "silver", "", { "if-match": '"2"' }), 409);
+  expect(await readBody(await put(7, "free", "", { "if-match": "*" }), 200)).toMatchObject({
     import: { changed: ["orders"], subjects: { changed: { count: 1 } } },
   });
 });
 
-it("says that the store is away, and what that means", async () => {
+it("says that the store is unavailable, and what that means", async () => {
   const route = adminRoute({
     method: "GET",
     path: "/away",
@@ -601,12 +601,12 @@ it("says that the store is away, and what that means", async () => {
     needs: "read",
     answers: {},
     handle: () => {
-      throw new SluiceError("policy_store_unavailable", "the policy store cannot be asked now");
+      throw new SluiceError("policy_store_unavailable", "the policy store is unavailable");
     },
   });
   await restart({ routes: [route], log: createRecordingLog((line) => logged.push(line)) });
   const answer = await admin.ask("viewer", "GET", "/away");
   expect(answer.headers.get("retry-after")).toBe("5");
-  await bodyOf(answer, 503);
+  await readBody(answer, 503);
   expect(logged).toEqual([]);
 });

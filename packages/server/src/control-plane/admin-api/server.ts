@@ -10,26 +10,26 @@ import { nativeAdminApi } from "./schemas.ts";
 export interface AdminServerOptions extends Patience {
   /** Absent: the native API alone. */
   readonly routes?: readonly AdminRoute[] | undefined;
-  /** Shared with whatever else the control plane is asked by. Absent: its own. */
+  /** Shared with the other APIs of the control plane. Absent: a separate one. */
   readonly ownLimits?: OwnLimits | undefined;
 }
 
 const nativeApi = withServerRoutes(nativeAdminRoutes, nativeAdminApi);
 
-/** What browsers are told of every answer: it is data, for nobody else to frame or to guess a type of. */
+/** Headers for browsers on every answer: it is data, not to be framed, and its type is not to be guessed. */
 const always: Readonly<Record<string, string>> = {
   "x-content-type-options": "nosniff",
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
   "referrer-policy": "no-referrer",
 };
 
-/** The control plane over HTTP/1.1, by the table of its routes. */
+/** The control plane over HTTP/1.1, served from its table of routes. */
 export function createAdminServer(context: AdminContext, options: AdminServerOptions = {}): Promise<Transport> {
   const { routes = nativeApi, ownLimits = limitOwnApi(), ...patience } = options;
   const admit = createAdmit(context, ownLimits);
-  return createRouteServer({ protocol: "admin", routes, context, admit, headersOf, ...patience });
+  return createRouteServer({ protocol: "admin", routes, context, admit, headersFor, ...patience });
 }
 
-function headersOf(route: AdminRoute | undefined): Readonly<Record<string, string>> {
+function headersFor(route: AdminRoute | undefined): Readonly<Record<string, string>> {
   return route?.deprecated === undefined ? always : { ...always, ...renderDeprecation(route.deprecated) };
 }

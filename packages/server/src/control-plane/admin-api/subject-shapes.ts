@@ -1,17 +1,6 @@
-import { moment } from "@sluice/protocol/admin";
-import {
-  described,
-  integer,
-  listOf,
-  mapOf,
-  maxDimensionLength,
-  maxDimensions,
-  objectOf,
-  refine,
-  type Shape,
-  text,
-} from "sluice";
-import { maxOverrideMs } from "../documents/write-subject.ts";
+import { maxOverrideMs, moment } from "@sluice/protocol/admin";
+import { maxDimensionLength, maxDimensions } from "sluice/internal";
+import { described, integer, listOf, mapOf, objectOf, refine, type Shape, text } from "sluice/shape";
 import { changeFields } from "./policy-shapes.ts";
 
 const name = text({ max: 256 });
@@ -42,12 +31,12 @@ const windows: Shape<readonly unknown[]> = described(
 );
 
 const limitFields = {
-  policy: described(name, "The policy whose limit is another one for this subject."),
+  policy: described(name, "The policy whose limit is replaced for this subject."),
   windows,
 };
 
 const limitOptions = {
-  limit: described(name, "The limit's name. Left out: every limit of the policy that is by this dimension."),
+  limit: described(name, "The limit's name. Default: every limit of the policy that counts by this dimension."),
   ...changeFields,
 };
 
@@ -59,21 +48,27 @@ export const overrideShape: Shape<OverrideBody> = refine(
   objectOf(limitFields, {
     ...limitOptions,
     until_ms: described(moment, "When it ends."),
-    for_ms: described(integer({ min: 1_000, max: maxOverrideMs }), "Or how long it is in force from now."),
+    for_ms: described(
+      integer({ min: 1_000, max: maxOverrideMs }),
+      "How long it lasts from now. An alternative to until_ms.",
+    ),
   }),
   (body, reading) => {
     const { until_ms: untilMs, for_ms: forMs } = body;
     if (untilMs !== undefined && forMs !== undefined)
-      return reading.problem("must not be there beside until_ms; send one of the two", "for_ms");
+      return reading.problem("cannot be combined with until_ms; send one of the two", "for_ms");
     if (untilMs === undefined && forMs === undefined)
-      return reading.problem("is missing, and for_ms too: an override ends. For good, put limits", "until_ms");
+      return reading.problem(
+        "is missing, and so is for_ms: an override ends. For a limit without an end, use PUT …/limits",
+        "until_ms",
+      );
     return body;
   },
 );
 
 /** The body of a tier. */
 export const tierShape: Shape<{ readonly tier: string; readonly why?: string; readonly expected_version?: number }> =
-  objectOf({ tier: described(text({ max: 128 }), "As policies name it.") }, changeFields);
+  objectOf({ tier: described(text({ max: 128 }), "A tier that policies have windows for.") }, changeFields);
 
 export interface ResetBody {
   readonly policy?: string;
@@ -92,17 +87,17 @@ export const resetShape: Shape<ResetBody> = refine(
       policy: described(name, "Only this policy's counters."),
       also_by: described(
         dimensionValues,
-        "Values of further dimensions, for limits that count by several. Without them those limits are in `skipped`.",
+        "Values of further dimensions, for limits that count by several. Without them, those limits are listed in `skipped`.",
       ),
       dimensions: described(
         dimensionValues,
-        "Only those counters that a request like this one is counted in. Left out: those of every limit by this dimension.",
+        "Only the counters that a request like this one would use. Default: those of every limit that counts by this dimension.",
       ),
       why: changeFields.why,
     },
   ),
   (body, reading) =>
     body.also_by !== undefined && body.dimensions !== undefined
-      ? reading.problem("must not be there together with dimensions; send one of the two", "also_by")
+      ? reading.problem("cannot be combined with dimensions; send one of the two", "also_by")
       : body,
 );

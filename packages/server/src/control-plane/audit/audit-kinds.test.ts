@@ -1,6 +1,6 @@
+import { auditKinds } from "@sluice/protocol/admin";
 import { expect, it } from "vitest";
 import { grpcMethods, adminRoutes as routes } from "../../boot/api-tables.ts";
-import { auditKinds } from "./audit-kinds.ts";
 
 it("knows the kind of every action that can be in the audit", () => {
   const actions = [

@@ -4,7 +4,7 @@ import { createRecordingLog } from "../../testing/recording-log.ts";
 import { admin } from "../testing/open-test-control.ts";
 import { createRefusals } from "./refusals.ts";
 
-it("keeps so many refusals a minute and the number of the others, also where the clock is set back", async () => {
+it("stores a bounded number of refusals a minute and counts the rest, even if the clock is set back", async () => {
   const store = await openPolicyStore({ url: "sqlite::memory:" });
   let nowMs = 1_000_000;
   const log = createRecordingLog(() => undefined);

@@ -1,16 +1,16 @@
 import type { AuditRecord, PolicyStore } from "@sluice/sql";
 import type { Actor } from "../../data-plane/access/actor.ts";
 import type { Logger } from "../../observe/telemetry/logger.ts";
-import { auditEntry, type Deed, sluiceItself } from "./audit-entry.ts";
+import { type AuditedAction, auditEntry, sluiceItself } from "./audit-entry.ts";
 
 /**
- * Keeps what was refused. A flood of refusals, which anybody can cause, does not fill the store: so many a minute are kept, and
- * of the others their number.
+ * Stores refused attempts. Any client can cause a flood of them, so only a bounded number per minute is stored, and the
+ * rest are counted.
  */
 export interface Refusals {
-  /** Never throws, and keeps nobody waiting. */
-  add(actor: Actor, deed: Deed, why: string): void;
-  /** Resolves when all of them are kept, or cannot be. */
+  /** Never throws, and never blocks. */
+  add(actor: Actor, audited: AuditedAction, why: string): void;
+  /** Resolves when all of them are stored, or cannot be. */
   settled(): Promise<void>;
 }
 
@@ -18,7 +18,7 @@ export interface RefusalsOptions {
   readonly store: Pick<PolicyStore, "note">;
   readonly log: Logger;
   readonly nowMs: () => number;
-  /** How many are kept of one minute. */
+  /** How many are stored per minute. */
   readonly perMinute?: number | undefined;
 }
 
@@ -31,15 +31,15 @@ export function createRefusals({ store, log, nowMs, perMinute = 120 }: RefusalsO
   let leftOut = 0;
   let writing: Promise<void> | undefined;
 
-  function tellLeftOut(): void {
+  function recordLeftOut(): void {
     if (leftOut === 0) return;
-    const deed: Deed = { action: "audit.refusals", kind: "audit", target: "" };
-    const why = `${leftOut} more attempts were refused within a minute, too many to keep each`;
-    queue.push(auditEntry(sluiceItself, deed, { outcome: "refused", why, after: { count: leftOut } }, nowMs()));
+    const audited: AuditedAction = { action: "audit.refusals", kind: "audit", target: "" };
+    const why = `${leftOut} more attempts were refused within a minute, too many to record each`;
+    queue.push(auditEntry(sluiceItself, audited, { outcome: "refused", why, after: { count: leftOut } }, nowMs()));
     leftOut = 0;
   }
 
-  /** What comes while the store is asked goes with the next call. */
+  /** Attempts that arrive during a call to the store go with the next one. */
   async function write(): Promise<void> {
     while (queue.length > 0) {
       const records = queue;
@@ -47,8 +47,8 @@ export function createRefusals({ store, log, nowMs, perMinute = 120 }: RefusalsO
       try {
         await store.note((note) => note.addAudit(records));
       } catch (error) {
-        // They are told here at least.
-        log.error("audit.refusals_lost", { reason: reasonOf(error), count: records.length });
+        // At least the log has them.
+        log.error("audit.refusals_lost", { reason: refusalReason(error), count: records.length });
       }
     }
   }
@@ -63,26 +63,26 @@ export function createRefusals({ store, log, nowMs, perMinute = 120 }: RefusalsO
   }
 
   return {
-    add(actor, deed, why): void {
+    add(actor, audited, why): void {
       const atMs = nowMs();
       if (atMs - beganMs >= minuteMs || atMs < beganMs) {
-        tellLeftOut();
+        recordLeftOut();
         beganMs = atMs;
         kept = 0;
       }
       if (kept < perMinute) {
         kept += 1;
-        queue.push(auditEntry(actor, deed, { outcome: "refused", why }, atMs));
+        queue.push(auditEntry(actor, audited, { outcome: "refused", why }, atMs));
       } else leftOut += 1;
       if (queue.length > 0) void start();
     },
     async settled(): Promise<void> {
-      tellLeftOut();
+      recordLeftOut();
       if (queue.length > 0 || writing !== undefined) await start();
     },
   };
 }
 
-function reasonOf(error: unknown): string {
+function refusalReason(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,2 +1,2 @@
-/** The domain of policies that apply to no request but those that name them by id. */
+/** The domain of policies that apply only to requests that name them by id. */
 export const byIdDomain = "by-id";

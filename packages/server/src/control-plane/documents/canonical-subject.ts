@@ -1,11 +1,11 @@
-import { type CheckRequest, canonicalValue } from "sluice";
-import { defaultIpv6PrefixBits } from "sluice/store";
+import type { CheckRequest } from "sluice";
+import { canonicalValue, defaultIpv6PrefixBits } from "sluice/internal";
 
 const prefixForm = /\/(\d{1,3})$/;
 
 /**
- * A subject in the one form that all spellings of it share, and that it is counted by: an IPv6 address as its network
- * (`2001:db8::/64`), which may also be written itself. What should be an address and is none stays as it is.
+ * A subject in the canonical form that all spellings share, and that it is counted by: an IPv6 address as its network
+ * (`2001:db8::/64`), which may be given directly, too. A value that should be an address and is not stays unchanged.
  */
 export function canonicalSubject(
   dimension: string,
@@ -16,7 +16,7 @@ export function canonicalSubject(
   return canonicalValue(dimension, isNetwork ? value.replace(prefixForm, "") : value, ipv6PrefixBits);
 }
 
-/** What a request by this subject says: of a network, an address in it. */
-export function dimensionsOf(dimension: string, value: string): NonNullable<CheckRequest["dimensions"]> {
+/** The value that a request by this subject carries: for a network, an address in it. */
+export function dimensionsFromSubject(dimension: string, value: string): NonNullable<CheckRequest["dimensions"]> {
   return { [dimension]: dimension === "ip" ? value.replace(prefixForm, "") : value };
 }

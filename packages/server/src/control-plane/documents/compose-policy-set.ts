@@ -1,41 +1,34 @@
 import type { SubjectLimitRecord } from "@sluice/sql";
-import {
-  defaultPolicy,
-  type Policy,
-  type PolicySet,
-  type Problem,
-  type SubjectEntry,
-  type SubjectLimit,
-  type Trial,
-} from "sluice";
+import type { Policy, PolicySet, Problem, SubjectEntry } from "sluice";
+import { defaultPolicy, type SubjectLimit, type Trial } from "sluice/internal";
 import { assemblePolicies, type PolicyPart, type Sited } from "sluice/policy-text";
 import { createTurns } from "../../turns.ts";
 import { byPrecedence } from "./by-precedence.ts";
 import { createDocumentReader, type DocumentReader, defaultPolicyId, type ReadDocument } from "./read-documents.ts";
-import { isOnTrial, percentOf, type StoredRows } from "./stored-rows.ts";
+import { currentPercent, isOnTrial, type StoredRows } from "./stored-rows.ts";
 import { isOver } from "./write-subject.ts";
 
 export interface ComposeOptions {
-  /** Policies that are in force beside the stored ones, which may refer to them. They are not among what is composed. */
+  /** Policies from files, which stored ones may refer to. They are not part of the result. */
   readonly files?: PolicySet | undefined;
-  /** One that is kept from generation to generation reads only what changed. */
+  /** A reader that is kept from generation to generation reads only changes. */
   readonly reader?: DocumentReader | undefined;
 }
 
 export interface ComposedPolicies {
   readonly policySet: PolicySet;
-  /** Whether a default policy is stored; else the set has Sluice's own. */
+  /** Whether a default policy is stored; otherwise the set has the built-in one. */
   readonly hasDefault: boolean;
   /**
-   * What is left out because it cannot be read, or names what there is not. Paths: `["policies", ID, …]`, `["default", …]`,
-   * `["subjects", DIMENSION, VALUE, …]`.
+   * Problems that cause something to be left out: it cannot be read, or refers to something that does not exist. Paths:
+   * `["policies", ID, …]`, `["default", …]`, `["subjects", DIMENSION, VALUE, …]`.
    */
   readonly problems: readonly Problem[];
 }
 
 /**
- * Makes policies of rows. What is wrong with one policy or subject keeps no other from being in force: a policy that cannot be
- * read is left out, a reference to what there is not is ignored, and both are told.
+ * Makes policies of rows. A problem with one policy or subject does not affect the others: a policy that cannot be read
+ * is left out, a dangling reference is ignored, and both are reported.
  */
 export function composePolicySet(rows: StoredRows, nowMs: number, options: ComposeOptions = {}): ComposedPolicies {
   const steps = composeInSteps(rows, nowMs, options);
@@ -45,7 +38,7 @@ export function composePolicySet(rows: StoredRows, nowMs: number, options: Compo
   }
 }
 
-/** The same, with turns for decisions between its steps. */
+/** The same, yielding to decisions between its steps. */
 export async function composeInTurns(
   rows: StoredRows,
   nowMs: number,
@@ -75,12 +68,12 @@ function* composeInSteps(
 
   for (const [index, { id, document, version }] of rows.policies.entries()) {
     if (index % policiesOfAStep === 0) yield;
-    const read = told(id, reader.policy(id, document), version);
+    const read = usePolicy(id, reader.policy(id, document), version);
     if (id === defaultPolicyId) fallback = read ?? "absent";
     else if (read !== undefined && read !== "none" && !isNew(id)) now.set(id, read);
   }
   for (const [id, { version }] of underway) {
-    const read = told(id, reader.policy(id, version.document), version.version);
+    const read = usePolicy(id, reader.policy(id, version.document), version.version);
     if (read !== undefined && read !== "none") next.set(id, read);
   }
   const written = composeSubjects(rows, nowMs, reader, problems);
@@ -95,12 +88,16 @@ function* composeInSteps(
     return underway.get(id)?.rollout.fromVersion === 0;
   }
 
-  function told(id: string, { policy, problems: found }: ReadDocument, version: number): Policy | "none" | undefined {
-    for (const { path, message } of found) problems.add([...placeOf(id), ...path], message);
+  function usePolicy(
+    id: string,
+    { policy, problems: found }: ReadDocument,
+    version: number,
+  ): Policy | "none" | undefined {
+    for (const { path, message } of found) problems.add([...policyPath(id), ...path], message);
     return policy === undefined || policy === "none" ? policy : withVersion(policy, version);
   }
 
-  /** A policy as it is in force: both versions while one is on trial. */
+  /** A policy as it is in force, with both versions during a rollout. */
   function inForce(id: string): readonly Policy[] {
     const old = current.byId.get(id);
     const trial = underway.get(id);
@@ -110,7 +107,7 @@ function* composeInSteps(
     const shared: Omit<Trial, "side"> = {
       rollout: rollout.id,
       by: rollout.by,
-      percent: percentOf(rollout),
+      percent: currentPercent(rollout),
       steps: rollout.steps.map(({ percent }) => percent),
       shadow: rollout.shadow,
     };
@@ -136,10 +133,10 @@ function* composeInSteps(
   };
 }
 
-/** How many policies are read in one step: a millisecond's worth, where all of them are new. */
+/** How many policies are read in one step: a millisecond's worth, if all of them are new. */
 const policiesOfAStep = 25;
 
-/** Policies by what was read of them and their version: the same object while neither changes, so that it is compiled once. */
+/** Policies by parsed document and version: the same object while neither changes, so that it is compiled once. */
 const versioned = new WeakMap<Policy, Policy>();
 
 function withVersion(policy: Policy, version: number): Policy {
@@ -151,7 +148,7 @@ function withVersion(policy: Policy, version: number): Policy {
 }
 
 /** The place of a policy in the paths of problems. */
-export function placeOf(id: string): readonly string[] {
+export function policyPath(id: string): readonly string[] {
   return id === defaultPolicyId ? ["default"] : ["policies", id];
 }
 
@@ -160,7 +157,7 @@ interface Problems {
   add(path: Problem["path"], message: string): void;
 }
 
-/** Each problem once: what is wrong with both versions of a policy is told of one. */
+/** Each problem once: one that both versions of a policy have is reported for one of them. */
 function createProblems(): Problems {
   const list: Problem[] = [];
   const seen = new Set<string>();
@@ -181,18 +178,18 @@ function composeSubjects(
   reader: DocumentReader,
   problems: Problems,
 ): readonly SubjectEntry[] {
-  const limitsOf = new Map<string, SubjectLimit[]>();
+  const limitsByTarget = new Map<string, SubjectLimit[]>();
   for (const record of subjectLimits) {
     if (isOver(record, nowMs)) continue;
     const limit = readSubjectLimit(record, reader, problems);
     if (limit === undefined) continue;
     const key = subjectKey(record);
-    const known = limitsOf.get(key);
-    if (known === undefined) limitsOf.set(key, [limit]);
+    const known = limitsByTarget.get(key);
+    if (known === undefined) limitsByTarget.set(key, [limit]);
     else known.push(limit);
   }
   return subjects.flatMap(({ dimension, value, tier }): readonly SubjectEntry[] => {
-    const limits = limitsOf.get(subjectKey({ dimension, value })) ?? [];
+    const limits = limitsByTarget.get(subjectKey({ dimension, value })) ?? [];
     if (tier === undefined && limits.length === 0) return [];
     const ordered = limits.toSorted(byPrecedence);
     return [{ dimension, value, ...(tier === undefined ? undefined : { tier }), limits: ordered }];
@@ -232,7 +229,7 @@ interface Tied {
   readonly subjects: readonly SubjectEntry[];
 }
 
-/** Policies and subjects whose references lead somewhere; each one that does not is told, and taken out. */
+/** Policies and subjects without dangling references, each of which is reported. */
 function withoutLooseEnds(
   policies: readonly Policy[],
   subjects: readonly SubjectEntry[],
@@ -246,7 +243,7 @@ function withoutLooseEnds(
     for (const { path, message } of stored.problems) problems.add(nameThings(path, tied), message);
     const before = tied;
     tied = withoutNamed(before, stored.problems);
-    // Reading tells a bounded number of problems at a time, so what is left may have some as well.
+    // Validation reports a bounded number of problems at a time, so more may remain.
     if (tied === before || round >= maxRounds)
       return { ...tied, byId: new Map(tied.policies.map((policy) => [policy.id, policy])) };
   }
@@ -269,7 +266,7 @@ function storedPart(
   };
 }
 
-/** Policies in files, those left out whose place stored ones take or give. */
+/** The policies of files, without those that replace stored ones or are replaced by them. */
 function filesPart({ files, ids, fallback }: Known): readonly PolicyPart[] {
   if (files === undefined) return [];
   const stored = new Set(ids);
@@ -292,10 +289,10 @@ function sitedIn<T>(list: string, values: readonly T[]): readonly Sited<T>[] {
 
 type Things = Pick<Tied, "policies" | "subjects">;
 
-/** Paths by index, as reading tells them, to paths by id. */
+/** Translates paths by index, as validation reports them, to paths by id. */
 function nameThings([list, index, ...rest]: Problem["path"], { policies, subjects }: Things): Problem["path"] {
   const policy = list === "policies" ? policies[index as number] : undefined;
-  if (policy !== undefined) return [...placeOf(policy.id), ...rest];
+  if (policy !== undefined) return [...policyPath(policy.id), ...rest];
   const subject = list === "subjects" ? subjects[index as number] : undefined;
   if (subject === undefined) return [list ?? "policies"];
   const [, place, ...within] = rest;
@@ -303,7 +300,7 @@ function nameThings([list, index, ...rest]: Problem["path"], { policies, subject
   return ["subjects", subject.dimension, subject.value, ...(limit === undefined ? rest : [limit.policy, ...within])];
 }
 
-/** Takes out what problems are with: names of replaced policies, and limits of subjects. */
+/** Removes the references that have problems: names of replaced policies, and limits of subjects. */
 function withoutNamed(things: Things, problems: readonly Problem[]): Things {
   const replaces = new Map<number, Set<number>>();
   const limits = new Map<number, Set<number>>();

@@ -3,7 +3,7 @@ import { diffDocuments } from "./diff-documents.ts";
 
 const entries = Array.from({ length: 20_000 }, (_, index) => `value-${index}`);
 
-it("tells a large document as JSON, line by line like a small one, and nothing that a terminal obeys", () => {
+it("shows a large document as JSON, line by line like a small one, without control characters", () => {
   const before = { id: "p", deny: { user: [...entries, "\u009b31m"] } };
   const after = { id: "p", deny: { user: [...entries, "another"] } };
   const { changes, text } = diffDocuments(before, after);

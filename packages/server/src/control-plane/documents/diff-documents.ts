@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
-import { renderPath } from "sluice";
-import { stringify } from "yaml";
-import type { PolicyDiff, PolicyDocument } from "../control-plane.ts";
+import { renderPath } from "sluice/internal";
+import { renderYaml } from "sluice/policy-text";
+import type { PolicyDiff, PolicyDocument } from "../policy-control.ts";
 
 type Change = PolicyDiff["changes"][number];
 
-/** What changed from one document to another, by place; undefined: there is none. */
+/** The changes from one document to another, by place; undefined: there is no document. */
 export function diffDocuments(
   before: PolicyDocument | undefined,
   after: PolicyDocument | undefined,
@@ -13,10 +13,13 @@ export function diffDocuments(
   const changes: Change[] = [];
   diffValues([], before ?? {}, after ?? {}, changes);
   const isLarge = [before, after].some((one) => JSON.stringify(one ?? {}).length > maxYamlLength);
-  return { changes, text: diffLines(linesOf(before, isLarge), linesOf(after, isLarge)) };
+  return { changes, text: diffLines(renderLines(before, isLarge), renderLines(after, isLarge)) };
 }
 
-/** Writing longer documents as YAML takes seconds, in which nothing is decided. They are told as JSON, which is YAML, too. */
+/**
+ * Rendering longer documents as YAML takes seconds, which would block decisions. They are shown as JSON, which is valid
+ * YAML.
+ */
 const maxYamlLength = 128 * 1024;
 
 function diffValues(path: readonly (string | number)[], before: unknown, after: unknown, changes: Change[]): void {
@@ -28,7 +31,7 @@ function diffValues(path: readonly (string | number)[], before: unknown, after: 
     for (let i = 0; i < Math.max(before.length, after.length); i++)
       diffValues([...path, i], before[i], after[i], changes);
   } else if (isRecord(before) && isRecord(after)) {
-    // In the order of the new one, what is gone last.
+    // In the order of the new one, with removed fields last.
     for (const key of new Set([...Object.keys(after), ...Object.keys(before)]))
       diffValues([...path, key], before[key], after[key], changes);
   } else changes.push({ path: at, change: "changed", before, after });
@@ -38,24 +41,17 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** As people write it: YAML without anchors, and no line broken. */
-export function renderYaml(value: unknown): string {
-  const text = stringify(value, { aliasDuplicateObjects: false, lineWidth: 0 });
-  // Such characters stand in double quotes only. Terminals obey them, and YAML wants them escaped.
-  return text.replaceAll(/[\u007f-\u009f]/g, (one) => `\\x${one.charCodeAt(0).toString(16)}`);
-}
-
 function renderJson(value: unknown): string {
   const text = JSON.stringify(value, undefined, 2);
   return text.replaceAll(/[\u007f-\u009f]/g, (one) => `\\u00${one.charCodeAt(0).toString(16)}`);
 }
 
-function linesOf(document: PolicyDocument | undefined, isLarge: boolean): readonly string[] {
+function renderLines(document: PolicyDocument | undefined, isLarge: boolean): readonly string[] {
   if (document === undefined) return [];
   return (isLarge ? renderJson(document) : renderYaml(document).trimEnd()).split("\n");
 }
 
-/** Above this many comparisons, all that is between the first and the last difference counts as different. */
+/** Above this many comparisons, everything between the first and the last difference counts as different. */
 const maxComparisons = 4_000_000;
 
 /** Line by line: ` ` the same, `-` only before, `+` only after. */
@@ -80,7 +76,7 @@ function diffLines(before: readonly string[], after: readonly string[]): string 
 function diffMiddle(before: readonly string[], after: readonly string[]): readonly string[] {
   const [rows, columns] = [before.length, after.length];
   if (rows * columns > maxComparisons) return [...before.map((line) => `-${line}`), ...after.map((line) => `+${line}`)];
-  // longest[i][j]: how many lines are common to what is left of both from i and j on.
+  // longest[i][j]: how many lines the rest of both has in common, starting at i and j.
   const width = columns + 1;
   const longest = new Uint32Array((rows + 1) * width);
   for (let i = rows - 1; i >= 0; i--) {

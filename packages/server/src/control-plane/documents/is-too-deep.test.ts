@@ -7,7 +7,7 @@ function nested(depth: number): unknown {
   return value;
 }
 
-describe("data that somebody sent", () => {
+describe("data from outside", () => {
   it.each([null, 1, "", [], {}, [[], {}], nested(maxDepth)])("is not too deep (%#)", (value) => {
     expect(isTooDeep(value)).toBe(false);
   });

@@ -1,7 +1,10 @@
-/** More than any policy has, and far from where a stack ends. */
+/** Deeper than any policy, and far from the end of the stack. */
 export const maxDepth = 64;
 
-/** Whether data that somebody sent is nested deeper than `maxDepth`: `JSON.stringify`, for one, runs out of stack there. */
+/**
+ * Whether data from outside is nested more deeply than `maxDepth`: `JSON.stringify`, for example, would overflow the
+ * stack.
+ */
 export function isTooDeep(value: unknown): boolean {
   return isDeeperThan(value, maxDepth);
 }

@@ -15,7 +15,7 @@ describe("policies of files and of the store", () => {
   const files = parse({ policies: [policy("both", 1), policy("file", 2)] });
   const stored = parse({ policies: [policy("both", 3), policy("stored", 4)] });
 
-  it("are in force together, and what both have by the one that wins, which is told", () => {
+  it("are in force together; where both have an object the winner's is in force, which is reported", () => {
     const byFiles = mergePolicies(files, stored, "files");
     expect(limits(byFiles.policySet)).toEqual({ both: 1, file: 2, stored: 4 });
     expect(byFiles.overridden).toEqual([{ kind: "policy", id: "both" }]);
@@ -25,7 +25,7 @@ describe("policies of files and of the store", () => {
     createLimiter({ policies: byStore.policySet });
   });
 
-  it("are not mixed where two versions of a policy are on trial", () => {
+  it("are not mixed during the rollout of a policy", () => {
     const [both] = stored.policies;
     const onTrial = { ...stored, policies: [both!, { ...both!, version: 2 }, stored.policies[1]!] };
     const { policySet, overridden } = mergePolicies(files, onTrial, "files");
@@ -35,7 +35,7 @@ describe("policies of files and of the store", () => {
     expect(byStore.policies.filter(({ id }) => id === "both").map(({ version }) => version)).toEqual([1, 2]);
   });
 
-  it("know a subject by one of them, whole", () => {
+  it("take a subject whole from one of them", () => {
     const subject = (tier: string): Record<string, unknown> => ({ subjects: [{ user: "u1", tier }] });
     const merged = mergePolicies(parse(subject("gold")), parse(subject("silver")), "store");
     expect(merged.policySet.subjects.map(({ tier }) => tier)).toEqual(["silver"]);
@@ -43,25 +43,25 @@ describe("policies of files and of the store", () => {
   });
 
   const own = { default: { limits: [{ by: ["user"], windows: ["7/h"] }], on_failure: "open" } };
-  const fallbackOf = ({ fallback }: PolicySet): number | undefined => fallback?.limits[0]?.windows[0]?.limit;
+  const findFallback = ({ fallback }: PolicySet): number | undefined => fallback?.limits[0]?.windows[0]?.limit;
 
-  it.each(["files", "store"] as const)("have the default that was written, wherever it was, where %s win", (wins) => {
+  it.each(["files", "store"] as const)("have the only default that was written, if %s win", (wins) => {
     const written = mergePolicies(parse(own), parse({}), wins);
-    expect(fallbackOf(written.policySet)).toBe(7);
+    expect(findFallback(written.policySet)).toBe(7);
     expect(written.overridden).toEqual([]);
-    expect(fallbackOf(mergePolicies(parse({}), parse(own), wins).policySet)).toBe(7);
-    // As it comes from another thread.
-    expect(fallbackOf(mergePolicies(structuredClone(parse({})), parse(own), wins).policySet)).toBe(7);
+    expect(findFallback(mergePolicies(parse({}), parse(own), wins).policySet)).toBe(7);
+    // A copy, as it arrives from another thread.
+    expect(findFallback(mergePolicies(structuredClone(parse({})), parse(own), wins).policySet)).toBe(7);
   });
 
-  it("have the winner's default where both wrote one, also that there is none", () => {
+  it("have the winner's default if both wrote one, even if it is none", () => {
     const { fallback: _, ...none } = parse({});
     const merged = mergePolicies(none, parse(own), "files");
     expect(merged.policySet.fallback).toBeUndefined();
     expect(merged.overridden.map(renderOverridden)).toEqual(["the default policy"]);
   });
 
-  it("leave no two policies with the same id, the default neither", () => {
+  it("leave no two policies with the same id, including the default", () => {
     const named = parse({ policies: [policy("default", 2)], default: "none" });
     expect(mergePolicies(named, parse(own), "store").overridden.map(renderOverridden)).toEqual([
       "the default policy",

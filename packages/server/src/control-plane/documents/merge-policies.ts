@@ -1,10 +1,10 @@
 import type { Policy, PolicySet, SubjectEntry } from "sluice";
-import { isBuiltInDefault } from "sluice/store";
+import { isBuiltInDefault } from "sluice/internal";
 
-/** Which wins where both have a policy, or know of a subject. */
+/** Which side wins if both have a policy or a subject. */
 export type Precedence = "files" | "store";
 
-/** Something that files and store both have, so that only one of them is in force. */
+/** Something that files and store both have, so that only one of the two is in force. */
 export type Overridden =
   | { readonly kind: "policy"; readonly id: string }
   | { readonly kind: "default" }
@@ -13,14 +13,14 @@ export type Overridden =
 
 export interface MergedPolicies {
   readonly policySet: PolicySet;
-  /** In the order of the one that loses. */
+  /** In the order of the side that loses. */
   readonly overridden: readonly Overridden[];
 }
 
 /**
- * Policies of files and of the store as one set. What both have is taken from one of them whole: a policy by its id, with
- * every version of it that is on trial; a subject with its tier and all its limits; the policy for what matches nothing, where
- * somebody wrote one; the descriptors of a domain.
+ * Merges the policies of files and of the store. An object that both have comes from one of them as a whole: a policy
+ * by its id, with both versions during a rollout; a subject with its tier and all its limits; the default policy, if
+ * one was written; the descriptors of a domain.
  */
 export function mergePolicies(files: PolicySet, stored: PolicySet, precedence: Precedence): MergedPolicies {
   const [winner, loser] = precedence === "files" ? [files, stored] : [stored, files];
@@ -28,13 +28,13 @@ export function mergePolicies(files: PolicySet, stored: PolicySet, precedence: P
   const fallback = mergeFallback(winner, loser, overridden);
 
   const ids = new Set(winner.policies.map(({ id }) => id));
-  // A policy of the same name as the one for what matches nothing would share its counters.
+  // A policy with the name of the default policy would share its counters.
   if (writesFallback(winner) && winner.fallback !== undefined) ids.add(winner.fallback.id);
-  const told = new Set<string>();
+  const reported = new Set<string>();
   const policies = loser.policies.filter(({ id }) => {
     if (!ids.has(id)) return true;
-    if (!told.has(id)) overridden.push({ kind: "policy", id });
-    told.add(id);
+    if (!reported.has(id)) overridden.push({ kind: "policy", id });
+    reported.add(id);
     return false;
   });
 
@@ -71,12 +71,12 @@ function mergeFallback(winner: PolicySet, loser: PolicySet, overridden: Overridd
   return winner.fallback;
 }
 
-/** Whether a default policy was written; that no limit holds by default counts too. */
+/** Whether a default policy was written, including `default: none`. */
 function writesFallback({ fallback }: PolicySet): boolean {
   return fallback === undefined || !isBuiltInDefault(fallback);
 }
 
-/** The built-in one makes room for a policy that has its id. */
+/** The built-in one gives way to a policy with its id. */
 function withOwnId(fallback: Policy, policies: readonly Policy[]): Policy {
   const taken = policies.some(({ id }) => id === fallback.id);
   return taken ? { ...fallback, id: `${fallback.id}.fallback` } : fallback;

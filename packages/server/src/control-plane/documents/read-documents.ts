@@ -1,23 +1,23 @@
 import { lintPolicies, type Policy, type Problem, parseWindow, SluiceError, type Window } from "sluice";
+import { defaultPolicyId } from "sluice/internal";
 import { readPolicyDocument } from "sluice/policy-text";
-import { defaultPolicyId } from "sluice/store";
 
-/** The id of the stored policy that applies where no other matches. */
+/** The id of the stored policy that applies if no other matches. */
 export { defaultPolicyId };
 
-/** A stored document, as far as it could be read. It is whole only if `problems` is empty. */
+/** A stored document, as far as it could be parsed. It is whole only if `problems` is empty. */
 export interface ReadDocument {
-  /** `none`: the default policy limits nothing. Undefined where it could not be read. */
+  /** `none`: the default policy limits nothing. Undefined if it could not be parsed. */
   readonly policy: Policy | "none" | undefined;
   /** Paths begin at the document. */
   readonly problems: readonly Problem[];
 }
 
-/** Reads stored documents. What was read for the generation before is read again only where its text has changed. */
+/** Parses stored documents. A document of the previous generation is parsed again only if its text has changed. */
 export interface DocumentReader {
   policy(id: string, text: string): ReadDocument;
   windows(text: string): ReadWindows;
-  /** Forgets what was not asked for since the last time. Called when one generation is read. */
+  /** Forgets documents that were not read since the last call. Called after each generation. */
   sweep(): void;
 }
 
@@ -66,7 +66,7 @@ function createMemory<T>(): Memory<T> {
   };
 }
 
-/** A policy from its text in the store. */
+/** Parses a policy from its text in the store. */
 export function readStoredPolicy(id: string, text: string): ReadDocument {
   let document: unknown;
   try {
@@ -77,7 +77,10 @@ export function readStoredPolicy(id: string, text: string): ReadDocument {
   return readDocument(id, document);
 }
 
-/** A policy from a document: an entry of a policy file's `policies`, or for the id `default` what stands under `default`. */
+/**
+ * Parses a policy from a document: an entry of a policy file's `policies`, or for the id `default` the value of
+ * `default`.
+ */
 export function readDocument(id: string, document: unknown): ReadDocument {
   return id === defaultPolicyId ? readDefault(document) : readPolicy(id, document);
 }
@@ -93,7 +96,7 @@ function readPolicy(id: string, document: unknown): ReadDocument {
 
 function readDefault(document: unknown): ReadDocument {
   const { id, ...fields } = typeof document === "object" && document !== null ? (document as { id?: unknown }) : {};
-  // What is no object is told of by who reads it.
+  // The parser reports a value that is not an object.
   const read = readPolicyDocument({ policies: [], default: id === defaultPolicyId ? fields : document });
   const problems = read.problems.map((problem) => ({ ...problem, path: problem.path.slice(1) }));
   const { fallback } = read;
@@ -105,7 +108,7 @@ function limitsNothing({ unlimited, deny }: Policy): boolean {
   return unlimited && Object.keys(deny).length === 0;
 }
 
-/** What is wrong with a policy that is read for itself, and what may surprise in it. */
+/** The problems of a policy on its own, and its warnings. */
 export function inspectDocument({ id, text }: { readonly id: string; readonly text: string }): {
   readonly problems: readonly Problem[];
   readonly warnings: readonly Problem[];
@@ -114,7 +117,7 @@ export function inspectDocument({ id, text }: { readonly id: string; readonly te
   return { problems, warnings: policy === undefined || problems.length > 0 ? [] : lintDocument(id, policy) };
 }
 
-/** What may surprise in one document. */
+/** The warnings about one document. */
 export function lintDocument(id: string, policy: Policy | "none"): readonly Problem[] {
   if (policy === "none") return [];
   const isDefault = id === defaultPolicyId;

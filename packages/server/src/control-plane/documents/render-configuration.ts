@@ -1,19 +1,19 @@
 import type { SubjectLimitRecord } from "@sluice/sql";
+import { renderYaml } from "sluice/policy-text";
 import { subjectTarget } from "../audit/audit-entry.ts";
 import { byPrecedence } from "./by-precedence.ts";
-import { renderYaml } from "./diff-documents.ts";
 import { documentFromText } from "./policy-documents.ts";
 import { defaultPolicyId } from "./read-documents.ts";
 import type { StoredRows } from "./stored-rows.ts";
 import { isOver } from "./write-subject.ts";
 
-/** All that is stored as a policy file, always in the same order and words. */
+/** Everything stored, as a policy file with a stable order and wording. */
 export function renderConfiguration(rows: StoredRows, generation: number, nowMs: number): string {
   const fallback = rows.policies.find(({ id }) => id === defaultPolicyId);
   const policies = rows.policies.filter(({ id }) => id !== defaultPolicyId);
-  const limitsOf = limitsBySubject(rows.subjectLimits, nowMs);
+  const limitsByTarget = limitsBySubject(rows.subjectLimits, nowMs);
   const subjects = rows.subjects.flatMap(({ dimension, value, tier }) => {
-    const limits = limitsOf.get(subjectTarget(dimension, value)) ?? [];
+    const limits = limitsByTarget.get(subjectTarget(dimension, value)) ?? [];
     if (tier === undefined && limits.length === 0) return [];
     return [
       {
@@ -25,7 +25,8 @@ export function renderConfiguration(rows: StoredRows, generation: number, nowMs:
   });
   const underway = rows.underway
     .map(
-      ({ rollout: { policy, toVersion, id } }) => `# on its way: version ${toVersion} of ${policy} (rollout ${id})\n`,
+      ({ rollout: { policy, toVersion, id } }) =>
+        `# being rolled out: version ${toVersion} of ${policy} (rollout ${id})\n`,
     )
     .toSorted();
   const document = {

@@ -8,33 +8,33 @@ import type {
   VersionRecord,
 } from "@sluice/sql";
 
-/** All that the policies of one generation are made of. */
+/** The rows that the policies of one generation are made of. */
 export interface StoredRows {
   /** Without deleted ones. */
   readonly policies: readonly PolicyRecord[];
-  /** Rollouts that have not ended, each with the version that is on its way. */
+  /** Rollouts that have not ended, each with the version being rolled out. */
   readonly underway: readonly { readonly rollout: RolloutRecord; readonly version: VersionRecord }[];
   readonly subjects: readonly SubjectRecord[];
-  /** Also those that have ended. */
+  /** Includes those that have ended. */
   readonly subjectLimits: readonly SubjectLimitRecord[];
 }
 
-/** States of a rollout that has not ended. */
+/** The states of a rollout that has not ended. */
 export const underwayStates: readonly RolloutState[] = ["waiting", "observing", "running", "paused"];
 
-/** Whether both versions are in force: a rollout that waits has changed nothing yet. */
+/** Whether both versions are in force: a waiting rollout has changed nothing yet. */
 export function isOnTrial({ state }: RolloutRecord): boolean {
   return state === "observing" || state === "running" || state === "paused";
 }
 
-/** Of subjects, under the new version now. */
-export function percentOf({ state, step, steps }: RolloutRecord): number {
+/** The percentage of subjects under the new version now. */
+export function currentPercent({ state, step, steps }: RolloutRecord): number {
   if (state === "done") return 100;
   if (state !== "running" && state !== "paused") return 0;
   return steps[step]?.percent ?? 0;
 }
 
-/** Reads them from one view, so that they belong together. */
+/** Reads them from one view, so that they are consistent. */
 export async function readStoredRows(view: StoreView): Promise<StoredRows> {
   const policies = await view.policies();
   const rollouts = await view.rollouts({ states: underwayStates });

@@ -3,15 +3,13 @@ import type { StoreChange, SubjectLimitRecord } from "@sluice/sql";
 import { invalidField } from "../control-errors.ts";
 import { readWindows } from "./read-documents.ts";
 
-/** As many as a policy file may have of one subject. */
+/** The limit of a policy file for one subject. */
 const maxOwnLimits = 64;
 
-/** How far ahead an override may end. */
-export const maxOverrideMs: number = 366 * 86_400_000;
-
 /**
- * Sets the tier of a subject; with `touch` also where it has that already, because something else of it changed. A subject's
- * version is the generation that changed it: it counts up, and begins never again, not even after the subject was forgotten.
+ * Sets the tier of a subject; with `touch` even if the tier is the same, because something else about the subject
+ * changed. A subject's version is the generation that changed it, so it always counts up, even after the subject was
+ * deleted.
  */
 export async function putTier(
   change: StoreChange,
@@ -31,7 +29,7 @@ export async function putTier(
 
 export type OwnLimitKind = "custom" | "override";
 
-export function kindOf({ untilMs }: Pick<SubjectLimitRecord, "untilMs">): OwnLimitKind {
+export function findLimitKind({ untilMs }: Pick<SubjectLimitRecord, "untilMs">): OwnLimitKind {
   return untilMs === undefined ? "custom" : "override";
 }
 
@@ -45,10 +43,13 @@ export function findOwnLimit(
   limit: string,
   kind: OwnLimitKind,
 ): SubjectLimitRecord | undefined {
-  return limits.find((one) => one.policy === policy && one.limit === limit && kindOf(one) === kind);
+  return limits.find((one) => one.policy === policy && one.limit === limit && findLimitKind(one) === kind);
 }
 
-/** Sets a custom limit or an override, unless it is so already, and answers the one before; an override that has ended is none. */
+/**
+ * Sets a custom limit or an override, unless it is unchanged, and returns the previous one; an override that has ended
+ * does not count.
+ */
 export async function putOwnLimit(
   change: StoreChange,
   record: SubjectLimitRecord,
@@ -56,18 +57,18 @@ export async function putOwnLimit(
 ): Promise<{ readonly before: SubjectLimitRecord | undefined; readonly changed: boolean }> {
   const { dimension, value, policy, limit } = record;
   const known = (await change.subjectLimits(dimension, value)).filter((one) => !isOver(one, nowMs));
-  const before = findOwnLimit(known, policy, limit, kindOf(record));
-  if (before !== undefined && limitsTheSame(before, record)) return { before, changed: false };
+  const before = findOwnLimit(known, policy, limit, findLimitKind(record));
+  if (before !== undefined && isSameLimit(before, record)) return { before, changed: false };
   const others = known.filter((one) => one !== before);
   if (others.length >= maxOwnLimits)
-    throw invalidField(["limits"], `of ${dimension} ${value} are ${others.length} already; there can be no more`);
+    throw invalidField(["limits"], `of ${dimension} ${value} are ${others.length} already, which is the maximum`);
   await putTier(change, dimension, value, (await change.subject(dimension, value))?.tier, nowMs, true);
   await change.putSubjectLimit(record);
   return { before, changed: true };
 }
 
-/** Whether they limit to the same, in whichever words and for whatever reason. */
-export function limitsTheSame(one: SubjectLimitRecord, other: SubjectLimitRecord): boolean {
+/** Whether they have the same windows and end, regardless of wording and reason. */
+export function isSameLimit(one: SubjectLimitRecord, other: SubjectLimitRecord): boolean {
   if (one.untilMs !== other.untilMs) return false;
   if (one.windows === other.windows) return true;
   const [ours, theirs] = [one, other].map(({ windows }) => readWindows(JSON.parse(windows)).windows);

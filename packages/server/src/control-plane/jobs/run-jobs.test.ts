@@ -25,7 +25,7 @@ afterEach(async () => {
   await store.close();
 });
 
-function jobsOf(node: string, on: PolicyStore = store): Jobs {
+function startJobs(node: string, on: PolicyStore = store): Jobs {
   const jobs = createJobs({
     store: on,
     node,
@@ -38,7 +38,7 @@ function jobsOf(node: string, on: PolicyStore = store): Jobs {
   return jobs;
 }
 
-/** Begins a rollout whose time comes a minute from now. */
+/** Starts a rollout that is due a minute from now. */
 async function beginLater(): Promise<void> {
   await store.change(async (change) => {
     const version = {
@@ -54,8 +54,8 @@ async function beginLater(): Promise<void> {
     await change.addVersion({ ...version, version: 2 });
     const policy = { id: "p", version: 1, document: "{}", owner: undefined, ruleKey: undefined, deleted: false };
     await change.putPolicy({ ...policy, changedMs: nowMs });
-    const wish = { id: "r", policy: "p", fromVersion: 1, toVersion: 2, author: "ada", by: "user" };
-    await change.putRollout(startRollout({ ...wish, startsMs: nowMs + minuteMs }, nowMs));
+    const request = { id: "r", policy: "p", fromVersion: 1, toVersion: 2, author: "ada", by: "user" };
+    await change.putRollout(startRollout({ ...request, startsMs: nowMs + minuteMs }, nowMs));
     await change.nextGeneration();
   });
 }
@@ -69,10 +69,10 @@ function nodeRecord(id: string, seenMs: number): NodeRecord {
 }
 
 describe("jobs", () => {
-  it("are done by one node, and by another when that one closes", async () => {
+  it("are done by one node, and by another when the first closes", async () => {
     await beginLater();
-    const first = jobsOf("a");
-    const second = jobsOf("b");
+    const first = startJobs("a");
+    const second = startJobs("b");
     await first.run();
     await second.run();
     expect([first.leads, second.leads]).toEqual([true, false]);
@@ -85,16 +85,16 @@ describe("jobs", () => {
     expect(await stateOfRollout()).toBe("observing");
   });
 
-  it("are not done any more after the end", async () => {
+  it("are no longer done after closing", async () => {
     await beginLater();
-    const jobs = jobsOf("a");
+    const jobs = startJobs("a");
     await jobs.close();
     nowMs += minuteMs;
     await jobs.run();
     expect(await stateOfRollout()).toBe("waiting");
   });
 
-  it("are tried again when the store was away, which is logged once", async () => {
+  it("are retried when the store was unavailable, which is logged once", async () => {
     await beginLater();
     let away = true;
     const flaky: PolicyStore = new Proxy(store, {
@@ -104,7 +104,7 @@ describe("jobs", () => {
         return typeof value === "function" ? value.bind(target) : value;
       },
     });
-    const jobs = jobsOf("a", flaky);
+    const jobs = startJobs("a", flaky);
     nowMs += minuteMs;
     for (let i = 0; i < 3; i++) await jobs.run();
     expect(lines.filter(({ level }) => level === "warn")).toHaveLength(1);
@@ -115,7 +115,7 @@ describe("jobs", () => {
   });
 
   it("run one at a time", async () => {
-    const jobs = jobsOf("a");
+    const jobs = startJobs("a");
     const running = jobs.run();
     expect(jobs.run()).toBe(running);
     await running;
@@ -123,7 +123,7 @@ describe("jobs", () => {
 });
 
 describe("sweeping", () => {
-  it("takes what is too old, once an hour, and leaves the rest", async () => {
+  it("deletes old records, once an hour, and leaves the rest", async () => {
     await store.change(async (change) => {
       for (const [what, ageMs] of [
         ["old", 90 * dayMs + 1],
@@ -160,7 +160,7 @@ describe("sweeping", () => {
       await change.nextGeneration();
     });
     const { generation } = await store.readPulse();
-    const jobs = jobsOf("a");
+    const jobs = startJobs("a");
     await jobs.run();
     const left = await store.read(async (view) => ({
       audit: (await view.audit()).map(({ target }) => target),
@@ -170,7 +170,7 @@ describe("sweeping", () => {
     }));
     expect(left).toEqual({ audit: ["young"], nodes: ["there"], tallies: 1, limits: ["ending", "lasting"] });
     expect(lines.filter(({ level }) => level === "info").map(({ fields }) => fields)).toEqual([
-      { audit: 1, nodes: 1, tallies: 1, overrides: 1 },
+      { audit: 1, nodes: 1, tallies: 1, overrides: 1, usage: 0 },
     ]);
     expect((await store.readPulse()).generation).toBe(generation);
 

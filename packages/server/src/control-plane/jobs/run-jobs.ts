@@ -1,36 +1,40 @@
 import type { PolicyStore } from "@sluice/sql";
 import type { Logger } from "../../observe/telemetry/logger.ts";
+import { defaultUsageKept, rollUpUsage, type UsageKept } from "../usage/usage-upkeep.ts";
+import { deleteOldRecords } from "./delete-old-records.ts";
 import { runRollouts } from "./run-rollouts.ts";
-import { sweepStore } from "./sweep-store.ts";
 
 export interface JobsOptions {
   readonly store: PolicyStore;
-  /** Tells processes apart. */
+  /** Differs between processes. */
   readonly node: string;
   readonly log: Pick<Logger, "info" | "warn" | "debug">;
-  /** Called with every generation that a job makes. */
+  /** Called with every generation that a job creates. */
   readonly announce: (generation: number) => void;
-  /** How long audit records are kept. Absent: 90 days. */
+  /** How long audit records are stored. Absent: 90 days. */
   readonly auditKeptMs?: number | undefined;
+  /** How long usage is kept. Absent: 30 days by minutes, a year by hours and days. */
+  readonly usageKept?: UsageKept | undefined;
   /** Epoch milliseconds. Absent: the machine's clock. */
   readonly nowMs?: (() => number) | undefined;
-  /** How often `run` is called by itself; 0: never. Absent: every second. */
+  /** How often `run` is called automatically; 0: never. Absent: every second. */
   readonly everyMs?: number | undefined;
 }
 
-/** What only one node does, and another one when that is gone. */
+/** The jobs that only one node does; another node takes over when it stops. */
 export interface Jobs {
-  /** Whether this node is the one. */
+  /** Whether this node is the leader. */
   readonly leads: boolean;
-  /** Does what is due, if this node is to. Never rejects; what is asked while it runs is the same run. */
+  /** Does the jobs that are due, if this node is the leader. Never rejects; a call during a run joins that run. */
   run(): Promise<void>;
-  /** Waits for what is being done, and lets another node go on. */
+  /** Waits for the current run, and lets another node take over. */
   close(): Promise<void>;
 }
 
 const leadForMs = 10_000;
 const rolloutsEveryMs = 2_000;
-const sweepEveryMs = 3_600_000;
+const cleanEveryMs = 3_600_000;
+const usageEveryMs = 60_000;
 const defaultAuditKeptMs = 90 * 24 * 3_600_000;
 
 /** Starts the jobs of a node. */
@@ -41,7 +45,8 @@ export function createJobs(options: JobsOptions): Jobs {
   let closed = false;
   let running: Promise<void> | undefined;
   let ranRolloutsMs = -Infinity;
-  let sweptMs = -Infinity;
+  let cleanedMs = -Infinity;
+  let rolledUpMs = -Infinity;
 
   async function runOnce(): Promise<void> {
     try {
@@ -57,24 +62,31 @@ export function createJobs(options: JobsOptions): Jobs {
     }
   }
 
-  /** A rollout that fails keeps nothing from being swept. */
+  /** A rollout that fails does not prevent cleanup. */
   async function work(): Promise<void> {
     try {
       if (!isDue(ranRolloutsMs, rolloutsEveryMs)) return;
       ranRolloutsMs = nowMs();
       await runRollouts({ store, nowMs, log, announce });
     } finally {
-      if (isDue(sweptMs, sweepEveryMs)) await sweep();
+      if (isDue(rolledUpMs, usageEveryMs)) {
+        rolledUpMs = nowMs();
+        await rollUpUsage(store);
+      }
+      if (isDue(cleanedMs, cleanEveryMs)) await clean();
     }
   }
 
-  async function sweep(): Promise<void> {
-    const swept = await sweepStore(store, nowMs(), auditKeptMs);
-    sweptMs = nowMs();
-    if (Object.values(swept).some((count) => count > 0)) log.info("jobs.expired_rows_deleted", { ...swept });
+  async function clean(): Promise<void> {
+    const deleted = await deleteOldRecords(store, nowMs(), {
+      auditMs: auditKeptMs,
+      usage: options.usageKept ?? defaultUsageKept,
+    });
+    cleanedMs = nowMs();
+    if (Object.values(deleted).some((count) => count > 0)) log.info("jobs.expired_rows_deleted", { ...deleted });
   }
 
-  /** Also when the clock was set back. */
+  /** Also runs when the clock was set back. */
   function isDue(lastMs: number, everyMs: number): boolean {
     const sinceMs = nowMs() - lastMs;
     return sinceMs >= everyMs || sinceMs < 0;
@@ -100,7 +112,7 @@ export function createJobs(options: JobsOptions): Jobs {
       await running;
       if (!leads) return;
       leads = false;
-      // Else it would be followed only when its time is over.
+      // Otherwise another node would take over only when the lease runs out.
       await store.lead(node, 0).catch(() => undefined);
     },
   };

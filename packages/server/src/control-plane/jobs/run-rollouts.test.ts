@@ -35,8 +35,8 @@ function pass(): Promise<void> {
 
 const documents = ["", '{"id":"p","limits":["10/s"]}', '{"id":"p","limits":["5/s"]}'];
 
-/** A policy with two versions, and the second on its way. */
-async function begin(wish: Partial<RolloutStart> = {}): Promise<void> {
+/** A policy with two versions, the second being rolled out. */
+async function begin(request: Partial<RolloutStart> = {}): Promise<void> {
   const start: RolloutStart = {
     id: "r",
     policy: "p",
@@ -44,7 +44,7 @@ async function begin(wish: Partial<RolloutStart> = {}): Promise<void> {
     toVersion: 2,
     author: "ada",
     by: "user",
-    ...wish,
+    ...request,
   };
   const current = start.fromVersion === 0 ? start.toVersion : start.fromVersion;
   await store.change(async (change) => {
@@ -85,7 +85,9 @@ async function generation(): Promise<number> {
   return (await store.readPulse()).generation;
 }
 
-/** Lets minutes pass as a node does that decides by what is in force: it counts, and the leader looks twice a minute. */
+/**
+ * Lets minutes pass on a node that decides by the policies in force: it counts, and the leader looks twice a minute.
+ */
 async function live(minutes: number, newRate: number, perMinute = 10_000): Promise<void> {
   const random = createSeededRandom(nowMs / minuteMs);
   for (let i = 0; i < minutes; i++) {
@@ -124,7 +126,7 @@ async function actions(): Promise<readonly string[]> {
 }
 
 describe("a good rollout", () => {
-  it("goes step by step to everybody, and then its version is the current one", async () => {
+  it("goes step by step to all subjects, and then its version is the current one", async () => {
     await begin();
     await live(9, 0.02);
     expect(await rollout()).toMatchObject({ state: "observing", step: -1 });
@@ -137,7 +139,7 @@ describe("a good rollout", () => {
     expect(await actions()).toEqual(["rollout.step", "rollout.step", "rollout.step", "rollout.done"]);
   });
 
-  it("makes a new generation for each step and announces it, but none for a look", async () => {
+  it("makes and announces a new generation for each step, but not for a look", async () => {
     await begin();
     const before = await generation();
     await live(11, 0.02);
@@ -147,7 +149,7 @@ describe("a good rollout", () => {
     expect(await generation()).toBe(before + 1);
   });
 
-  it("waits for its beginning", async () => {
+  it("waits for its start", async () => {
     await begin({ startsMs: beganMs + 5 * minuteMs });
     await live(4, 0.02);
     expect((await rollout()).state).toBe("waiting");
@@ -156,13 +158,13 @@ describe("a good rollout", () => {
     expect(await actions()).toEqual(["rollout.began"]);
   });
 
-  it("stays on a step that is held by hand, for as long as it takes", async () => {
+  it("stays on a manual step for as long as it takes", async () => {
     await begin({ steps: [1, 100].map((percent) => ({ percent, holdMs: 0 })), observeForMs: 0 });
     await live(60, 0.02);
     expect(await rollout()).toMatchObject({ state: "running", step: 0 });
   });
 
-  it("ends when its last step is taken by hand, and at its moment where it goes to everybody at once", async () => {
+  it("ends when its last step is taken by hand, or on time if it goes to all subjects at once", async () => {
     await begin({ steps: [{ percent: 100, holdMs: 0 }], startsMs: beganMs + 5 * minuteMs, observeForMs: 0 });
     await live(4, 0.02);
     expect((await rollout()).state).toBe("waiting");
@@ -171,7 +173,7 @@ describe("a good rollout", () => {
     expect(await store.read((view) => view.policy("p"))).toMatchObject({ version: 2 });
   });
 
-  it("waits five minutes longer on a step where there is no traffic, and then goes on by time alone", async () => {
+  it("waits five minutes longer on a step without traffic, and then advances by time alone", async () => {
     await begin({ steps: [1, 100].map((percent) => ({ percent, holdMs: 10 * minuteMs })), observeForMs: 0 });
     await live(14, 0.02, 0);
     expect(await rollout()).toMatchObject({ state: "running", step: 0 });
@@ -179,18 +181,18 @@ describe("a good rollout", () => {
     expect(await rollout()).toMatchObject({ state: "running", step: 1 });
   });
 
-  it("stays on its step for as long as nothing is heard of those who were asked about before", async () => {
+  it("stays on its step for as long as subjects that were active send nothing", async () => {
     await begin();
     await live(15, 0.02);
     expect(await rollout()).toMatchObject({ state: "running", step: 0 });
-    // Counters are away, or a kill switch decides, or who was denied everything has given up.
+    // Counters are unavailable, or a kill switch decides, or clients that were denied everything have given up.
     await live(60, 0.02, 0);
     expect(await rollout()).toMatchObject({ state: "running", step: 0 });
     await live(4, 0.02);
     expect(await rollout()).toMatchObject({ state: "running", step: 1 });
   });
 
-  it("does not go on past minutes that are told of late", async () => {
+  it("does not advance past minutes that are reported late", async () => {
     await begin();
     await live(15, 0.02);
     nowMs += 40 * minuteMs;
@@ -201,7 +203,7 @@ describe("a good rollout", () => {
     expect(await rollout()).toMatchObject({ state: "rolled_back", step: 0 });
   });
 
-  it("goes no further while a kill switch decides, since nobody is counted then", async () => {
+  it("does not advance while a kill switch decides, because nothing is counted then", async () => {
     await begin();
     const killSwitch = {
       mode: "open" as const,
@@ -217,7 +219,7 @@ describe("a good rollout", () => {
     expect(await rollout()).toMatchObject({ state: "running", step: 0 });
   });
 
-  it("waits for nothing but time where nothing could roll it back", async () => {
+  it("waits for nothing but time if nothing could roll it back", async () => {
     await begin({ fromVersion: 0 });
     await live(11, 0.9);
     expect(await rollout()).toMatchObject({ state: "running", step: 1 });
@@ -228,7 +230,7 @@ describe("a good rollout", () => {
 });
 
 describe("a bad rollout", () => {
-  it("is rolled back by itself within five minutes, with its figures in the audit and in the log", async () => {
+  it("is rolled back automatically within five minutes, with its metrics in the audit and in the log", async () => {
     await begin();
     await live(11, 0.02);
     const joinedMs = (await rollout()).stepSinceMs;
@@ -263,7 +265,7 @@ describe("a bad rollout", () => {
     expect((await rollout()).state).toBe("rolled_back");
   });
 
-  it("is not taken past a strike: the next step waits for what the next looks say", async () => {
+  it("does not advance past a strike: the next step waits for the next looks", async () => {
     await begin();
     await live(18, 0.02);
     await live(2, 0.3);
@@ -272,13 +274,13 @@ describe("a bad rollout", () => {
     expect(await rollout()).toMatchObject({ state: "rolled_back", step: 0 });
   });
 
-  it("goes on where more denials are expected", async () => {
+  it("advances if more denials are expected", async () => {
     await begin({ expectMoreDenials: true });
     await live(45, 0.5);
     expect(await rollout()).toMatchObject({ state: "done" });
   });
 
-  it("leaves no policy behind that was new, and only looked at", async () => {
+  it("leaves no policy behind that was new, and only evaluated", async () => {
     await begin({ fromVersion: 0, shadow: true });
     await live(12, 0.5);
     expect(await rollout()).toMatchObject({ state: "done", shadow: true });
@@ -287,14 +289,14 @@ describe("a bad rollout", () => {
 });
 
 describe("in shadow", () => {
-  it("a version that would do well is done, and does not become the current one", async () => {
+  it("a version that would do well is completed, and does not become the current one", async () => {
     await begin({ shadow: true });
     await live(12, 0.02);
     expect(await rollout()).toMatchObject({ state: "done" });
     expect(await store.read((view) => view.policy("p"))).toMatchObject({ version: 1 });
   });
 
-  it("a version that would deny more is told so", async () => {
+  it("a version that would deny more is reported", async () => {
     await begin({ shadow: true });
     await live(6, 0.1);
     const { state, reason } = await rollout();
@@ -304,7 +306,7 @@ describe("in shadow", () => {
 });
 
 describe("leaders and editors", () => {
-  it("that look at once do everything once", async () => {
+  it("that act at once do everything once", async () => {
     await begin();
     await live(10, 0.02);
     const before = await generation();
@@ -343,7 +345,7 @@ describe("leaders and editors", () => {
     expect(await actions()).toEqual(["rollout.cancelled"]);
   });
 
-  it("leave alone what has ended", async () => {
+  it("leave ended rollouts alone", async () => {
     await begin();
     await live(11, 0.02);
     await live(6, 0.5);

@@ -1,7 +1,7 @@
 import type { PolicyStore, RolloutRecord, StoreView, TallyRecord } from "@sluice/sql";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import { auditEntry, sluiceItself } from "../audit/audit-entry.ts";
-import { percentOf } from "../documents/stored-rows.ts";
+import { currentPercent } from "../documents/stored-rows.ts";
 import { decideRollout, needsTallies, type RolloutMove } from "../rollouts/decide-rollout.ts";
 import { readTallies } from "../rollouts/read-tallies.ts";
 import { parseRolloutFigures } from "../rollouts/rollout-figures.ts";
@@ -12,13 +12,13 @@ export interface RunRolloutsOptions {
   readonly store: PolicyStore;
   readonly nowMs: () => number;
   readonly log: Pick<Logger, "info" | "warn">;
-  /** Called with every generation that this makes. */
+  /** Called with every generation that this creates. */
   readonly announce: (generation: number) => void;
 }
 
 /**
- * One pass over all rollouts that have not ended: what is due is done. Whatever is decided is decided anew within the change
- * that keeps it, so that two who do this at once do it once.
+ * One pass over all rollouts that have not ended, which does whatever is due. Every decision is made again within the
+ * change that stores it, so two nodes that do this at once do it once.
  */
 export async function runRollouts(options: RunRolloutsOptions): Promise<void> {
   const { store, nowMs } = options;
@@ -33,16 +33,16 @@ export async function runRollouts(options: RunRolloutsOptions): Promise<void> {
     try {
       await moveRollout(options, id);
     } catch (error) {
-      // What is wrong with one rollout keeps no other from moving on.
+      // A problem with one rollout does not hold up the others.
       failure ??= { error };
     }
   }
   if (failure !== undefined) throw failure.error;
 }
 
-/** What is due; inside of a change what it is made of cannot change any more. */
+/** The move that is due; inside of a change, its inputs can no longer change. */
 async function findMove(view: StoreView, rollout: RolloutRecord, nowMs: number): Promise<RolloutMove | undefined> {
-  const left = await findReasonToCancel(view, rollout);
+  const left = await findCancelReason(view, rollout);
   if (left !== undefined) return { rollout: endRollout(rollout, "cancelled", nowMs, left), kind: "cancelled" };
   const tallies: readonly TallyRecord[] = needsTallies(rollout, nowMs) ? await readTallies(view, rollout, nowMs) : [];
   const move = decideRollout(rollout, tallies, nowMs);
@@ -53,14 +53,14 @@ function goesForward({ kind }: RolloutMove): boolean {
   return kind === "began" || kind === "step" || kind === "done";
 }
 
-/** While a kill switch decides nobody is counted, so there is nothing to go forward by. */
+/** While a kill switch decides, nothing is counted, so there is no basis for advancing. */
 async function isForced(view: StoreView, nowMs: number): Promise<boolean> {
   const { killSwitch } = await view.pulse();
   return killSwitch !== undefined && killSwitch.untilMs > nowMs;
 }
 
-/** A rollout goes from one version to another. Where the first is not there any more, it leads nowhere. */
-async function findReasonToCancel(view: StoreView, rollout: RolloutRecord): Promise<string | undefined> {
+/** A rollout goes from one version to another. If the first is gone, it cannot continue. */
+async function findCancelReason(view: StoreView, rollout: RolloutRecord): Promise<string | undefined> {
   const { policy: id, fromVersion, toVersion } = rollout;
   const policy = await view.policy(id);
   if (policy === undefined || policy.deleted) return "the policy was deleted";
@@ -77,7 +77,7 @@ async function moveRollout({ store, nowMs, log, announce }: RunRolloutsOptions, 
     if (move === undefined) return undefined;
     const { rollout, kind } = move;
     if (kind === "looked") {
-      // Nobody decides by figures, so this is no new generation.
+      // Metrics do not affect decisions, so this is not a new generation.
       await change.putRollout(rollout);
       return { rollout, kind, generation: undefined };
     }
@@ -90,7 +90,7 @@ async function moveRollout({ store, nowMs, log, announce }: RunRolloutsOptions, 
       after: renderRollout(rollout),
       generation,
     };
-    // Found by who asks for the history of the policy, too.
+    // A search for the policy's history finds it, too.
     for (const of of [
       { kind: "rollout", target: id },
       { kind: "policy", target: rollout.policy },
@@ -103,12 +103,12 @@ async function moveRollout({ store, nowMs, log, announce }: RunRolloutsOptions, 
   if (generation === undefined) return;
   announce(generation);
   const { policy, toVersion, reason } = rollout;
-  const fields = { rollout: id, policy, version: toVersion, percent: percentOf(rollout), reason };
+  const fields = { rollout: id, policy, version: toVersion, percent: currentPercent(rollout), reason };
   if (kind === "rolled_back") log.warn("rollout.rolled_back", fields);
   else log.info("rollout.moved", { ...fields, state: rollout.state });
 }
 
-/** What the audit keeps of a rollout. */
+/** The audit's record of a rollout. */
 function renderRollout(rollout: RolloutRecord): Readonly<Record<string, unknown>> {
   const { id, policy, fromVersion, toVersion, state, shadow, step, strikes, figures } = rollout;
   return {
@@ -119,7 +119,7 @@ function renderRollout(rollout: RolloutRecord): Readonly<Record<string, unknown>
     state,
     shadow,
     step,
-    percent: percentOf(rollout),
+    percent: currentPercent(rollout),
     strikes,
     figures: parseRolloutFigures(figures),
   };

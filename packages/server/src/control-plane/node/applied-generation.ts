@@ -2,14 +2,14 @@ import type { Limiter, Problem } from "sluice";
 import { preparePolicy } from "sluice/policy-text";
 import { countPolicies } from "../../data-plane/policy-files/count-policies.ts";
 import type { Logger } from "../../observe/telemetry/logger.ts";
-import type { StoreFigures } from "../../observe/telemetry/store-families.ts";
+import type { StoreMetrics } from "../../observe/telemetry/store-metrics.ts";
 import { createTurns } from "../../turns.ts";
-import { digestOf, type StoredGeneration } from "../documents/assemble-stored.ts";
 import { type ComposedPolicies, composeInTurns, composePolicySet } from "../documents/compose-policy-set.ts";
 import { createDocumentReader } from "../documents/read-documents.ts";
+import { digestRows, type StoredGeneration } from "../documents/stored-generation.ts";
 import type { PoliciesInForce } from "./policies-in-force.ts";
 
-/** Where a generation came from: the store itself, or the file that keeps it. */
+/** The source of a generation: the store itself, or the file that keeps it. */
 export type GenerationSource = "store" | "snapshot";
 
 export interface AppliedGenerationOptions {
@@ -17,16 +17,16 @@ export interface AppliedGenerationOptions {
   readonly where: string;
   readonly limiter: Pick<Limiter, "snapshot">;
   readonly policies: Pick<PoliciesInForce, "useStored" | "files">;
-  readonly figures: Pick<StoreFigures, "countRefused">;
+  readonly figures: Pick<StoreMetrics, "countRefused">;
   readonly log: Logger;
-  /** Hears of everything that was applied. */
-  readonly onTaken: (taken: StoredGeneration, source: GenerationSource) => void;
+  /** Called with everything that was applied. */
+  readonly onApplied: (current: StoredGeneration, source: GenerationSource) => void;
   readonly nowMs: () => number;
-  /** Once it is aborted, nothing is applied any more. */
+  /** Once it is aborted, nothing more is applied. */
   readonly ended: AbortSignal;
 }
 
-interface Taken {
+interface CurrentGeneration {
   readonly stored: StoredGeneration;
   readonly source: GenerationSource;
   readonly digest: string;
@@ -41,7 +41,7 @@ interface Taken {
 export class AppliedGeneration {
   readonly #options: AppliedGenerationOptions;
   readonly #reader = createDocumentReader();
-  #taken: Taken | undefined;
+  #current: CurrentGeneration | undefined;
   #refused: { readonly generation: number; readonly reason: string } | undefined;
   #problems: readonly Problem[] = [];
 
@@ -50,13 +50,13 @@ export class AppliedGeneration {
   }
 
   /** Undefined before there is any. */
-  get taken(): Taken | undefined {
-    return this.#taken;
+  get current(): CurrentGeneration | undefined {
+    return this.#current;
   }
 
   /** Undefined before there is any. */
   get generation(): number | undefined {
-    return this.#taken?.stored.generation;
+    return this.#current?.stored.generation;
   }
 
   /** The generation that could not be applied, and why. */
@@ -64,23 +64,23 @@ export class AppliedGeneration {
     return this.#refused;
   }
 
-  /** What of the generation is left out, and why. */
+  /** The problems that cause parts of the generation to be left out. */
   get problems(): readonly Problem[] {
     return this.#problems;
   }
 
-  /** Whether the policies decide now. Never throws: what cannot be applied is refused and reported, once. */
+  /** Returns whether the policies decide now. Never throws: what cannot be applied is refused and reported, once. */
   async apply(stored: StoredGeneration, source: GenerationSource): Promise<boolean> {
     const { nowMs, ended } = this.#options;
-    const before = this.#taken;
+    const before = this.#current;
     try {
       const digest = await this.#use(stored, before?.digest);
       if (ended.aborted) return false;
       const isNew =
         before?.stored.generation !== stored.generation || before.source !== source || before.digest !== digest;
-      this.#taken = { stored, source, digest, atMs: isNew ? nowMs() : before.atMs };
+      this.#current = { stored, source, digest, atMs: isNew ? nowMs() : before.atMs };
       if (source === "store") this.#refused = undefined;
-      if (isNew) this.#report(this.#taken, before);
+      if (isNew) this.#report(this.#current, before);
       return true;
     } catch (error) {
       this.#refuse(stored.generation, error);
@@ -89,16 +89,16 @@ export class AppliedGeneration {
   }
 
   /**
-   * Has the policies decide, where they differ from those in force. They are composed and compiled a few at a time, between
-   * decisions, and then applied at once.
+   * Puts the policies in force if they differ from the current ones. They are composed and compiled a few at a time,
+   * between decisions, and then applied at once.
    */
   async #use(stored: StoredGeneration, digestBefore: string | undefined): Promise<string> {
     const { policies, nowMs, ended } = this.#options;
-    const digest = digestOf(stored.rows);
+    const digest = digestRows(stored.rows);
     if (digest === digestBefore && this.#refused === undefined) return digest;
     const ahead = { files: policies.files, composed: await this.#prepare(stored) };
     if (ended.aborted) return digest;
-    // Composed anew whenever files change, because it may refer to what is in them.
+    // Composed again whenever files change, because stored policies may refer to them.
     policies.useStored((files) => {
       const composed =
         files === ahead.files
@@ -121,8 +121,8 @@ export class AppliedGeneration {
     return composed;
   }
 
-  #report({ stored, source, digest }: Taken, before: Taken | undefined): void {
-    const { where, limiter, log, onTaken } = this.#options;
+  #report({ stored, source, digest }: CurrentGeneration, before: CurrentGeneration | undefined): void {
+    const { where, limiter, log, onApplied } = this.#options;
     const { generation } = stored;
     log.info(digest === before?.digest ? "store.generation_without_changes" : "store.policies_applied", {
       store: where,
@@ -130,7 +130,7 @@ export class AppliedGeneration {
       policies: countPolicies(limiter.snapshot.policySet),
       source,
     });
-    onTaken(stored, source);
+    onApplied(stored, source);
   }
 
   #refuse(generation: number, error: unknown): void {

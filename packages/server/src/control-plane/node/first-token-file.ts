@@ -1,19 +1,23 @@
 import { randomUUID } from "node:crypto";
 import { open, rename, rm } from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, join } from "node:path";
+import { firstTokenPath } from "@sluice/protocol/tokens";
 import { SettingError } from "../../settings/parse-settings.ts";
 import type { Settings } from "../../settings/settings.ts";
 
-/** A file for a token that is shown once. It is made before the token is, which would be lost where it cannot be written. */
+/**
+ * A file for a token that is shown once. It is created before the token, which would be lost if it could not be
+ * written.
+ */
 export interface TokenFile {
   readonly path: string;
-  /** Under its name, in place of what was there, for its owner alone. */
+  /** Writes it under its final name, replacing an earlier file, for its owner alone. */
   keep(token: string): Promise<void>;
-  /** There is no token. */
+  /** There is no token to write. */
   discard(): Promise<void>;
 }
 
-/** Throws a `SettingError` where it cannot be written. */
+/** Throws a `SettingError` if it cannot be written. */
 export async function prepareTokenFile(settings: Pick<Settings, "adminTokenFile" | "store">): Promise<TokenFile> {
   const path = firstTokenPath(settings);
   const draft = join(dirname(path), `.${basename(path)}.draft-${randomUUID()}`);
@@ -36,14 +40,4 @@ export async function prepareTokenFile(settings: Pick<Settings, "adminTokenFile"
       await rm(draft, { force: true });
     },
   };
-}
-
-/** Where the first token of a store is written to. */
-export function firstTokenPath({ adminTokenFile, store }: Pick<Settings, "adminTokenFile" | "store">): string {
-  return resolve(adminTokenFile ?? besideStore(store ?? ""));
-}
-
-function besideStore(url: string): string {
-  const file = /^sqlite:(?:\/\/)?(.+)$/.exec(url)?.[1];
-  return file === undefined || file === ":memory:" ? "sluice-admin-token" : `${file}-admin-token`;
 }

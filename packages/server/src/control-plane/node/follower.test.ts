@@ -1,9 +1,9 @@
 import { openPolicyStore, type PolicyStore, PolicyStoreUnavailable, type Pulse, type TokenRecord } from "@sluice/sql";
 import { createLimiter, type Limiter, ManualClock, type PolicySet, parsePolicies } from "sluice";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { StoreFigures } from "../../observe/telemetry/store-families.ts";
+import { noUsage, StoreMetrics } from "../../observe/telemetry/store-metrics.ts";
 import { createRecordingLog, type LoggedLine } from "../../testing/recording-log.ts";
-import { readStored, type StoredGeneration } from "../documents/assemble-stored.ts";
+import { readStored, type StoredGeneration } from "../documents/stored-generation.ts";
 import { Follower, type FollowerOptions } from "./follower.ts";
 import { createPoliciesInForce, type PoliciesInForce } from "./policies-in-force.ts";
 import { changeStore, putKillSwitch, putPolicy } from "./testing/store-changes.ts";
@@ -30,7 +30,7 @@ afterEach(async () => {
   await store.close();
 });
 
-/** The store, as it is unless something is said otherwise. */
+/** The store, with overrides for single methods. */
 function follow(
   asked: Partial<Pick<PolicyStore, "readPulse" | "read">> = {},
   more: Partial<FollowerOptions> = {},
@@ -50,13 +50,13 @@ function follow(
     store: { where: "here", readPulse: () => store.readPulse(), read: (work) => store.read(work), ...asked },
     limiter,
     policies,
-    figures: new StoreFigures(() => ({ ...reading, problems: 0, overridden: 0 })),
+    figures: new StoreMetrics(() => ({ ...reading, problems: 0, overridden: 0, usage: noUsage })),
     log,
     useTokens: (all) => void tokens.push(all.map(({ id }) => id)),
     onResets: () => undefined,
-    onTaken: ({ generation }, source) => void taken.push([generation, source]),
+    onApplied: ({ generation }, source) => void taken.push([generation, source]),
     graceMs,
-    // Tests look by themselves.
+    // Tests trigger every look.
     lookEveryMs: 3_600_000,
     nowMs: () => clock.epochMs(),
     steadyMs: () => clock.nowMs(),
@@ -65,9 +65,9 @@ function follow(
   return follower;
 }
 
-const limitOf = (id: string): number | undefined =>
+const readLimit = (id: string): number | undefined =>
   limiter.snapshot.policySet.policies.find((policy) => policy.id === id)?.limits[0]?.windows[0]?.limit;
-const tokenOf = (id: string): TokenRecord => ({
+const createTokenRecord = (id: string): TokenRecord => ({
   ...{ id, name: id, role: "viewer", team: undefined, sha256: id, createdMs: 1, createdBy: "test" },
   ...{ expiresMs: undefined, lastUsedMs: undefined, revokedMs: undefined },
 });
@@ -75,14 +75,14 @@ const messages = (level: string): readonly string[] =>
   lines.filter((line) => line.level === level).map(({ message }) => message);
 
 describe("a follower", () => {
-  it("takes up what the store has before it starts, and what changes", async () => {
+  it("applies the store's policies before it starts, and every change", async () => {
     await putPolicy(store, "p", 5);
     await follow().start(undefined);
-    expect(limitOf("p")).toBe(5);
+    expect(readLimit("p")).toBe(5);
     await putPolicy(store, "p", 6);
     await putPolicy(store, "q", 1);
     await follower.look();
-    expect([limitOf("p"), limitOf("q")]).toEqual([6, 1]);
+    expect([readLimit("p"), readLimit("q")]).toEqual([6, 1]);
     expect(taken).toEqual([
       [1, "store"],
       [3, "store"],
@@ -95,16 +95,16 @@ describe("a follower", () => {
     expect(follower.status).toMatchObject({ state: "current", generation: 0 });
   });
 
-  it("looks at once when it hears of a newer generation, and not for one that it has", async () => {
+  it("looks at once when a newer generation is announced, and not for one that it has", async () => {
     const readPulse = vi.fn(() => store.readPulse());
     await follow({ readPulse }).start(undefined);
     const generation = await putPolicy(store, "p", 5);
-    follower.heard(generation);
-    await vi.waitFor(() => expect(limitOf("p")).toBe(5));
+    follower.announced(generation);
+    await vi.waitFor(() => expect(readLimit("p")).toBe(5));
     const looks = readPulse.mock.calls.length;
-    follower.heard(generation);
+    follower.announced(generation);
     expect(readPulse).toHaveBeenCalledTimes(looks);
-    follower.heard();
+    follower.announced();
     expect(readPulse).toHaveBeenCalledTimes(looks + 1);
   });
 
@@ -119,9 +119,9 @@ describe("a follower", () => {
     };
     await follow({ read }).start(undefined);
     await putPolicy(store, "p", 5);
-    change = async () => follower.heard(await putPolicy(store, "p", 6));
+    change = async () => follower.announced(await putPolicy(store, "p", 6));
     await follower.look();
-    expect(limitOf("p")).toBe(6);
+    expect(readLimit("p")).toBe(6);
     expect(taken.map(([generation]) => generation)).toEqual([0, 1, 2]);
   });
 
@@ -135,12 +135,12 @@ describe("a follower", () => {
     lagging = true;
     clock.advance(60_000);
     await follower.look();
-    expect(limitOf("p")).toBe(6);
+    expect(readLimit("p")).toBe(6);
     expect(follower.status.generation).toBe(2);
     expect(taken).toHaveLength(1);
   });
 
-  it("does not take up a view that is older than what it has", async () => {
+  it("does not apply a view that is older than the current one", async () => {
     const behind = await openPolicyStore({ url: "sqlite::memory:" });
     try {
       await putPolicy(behind, "p", 5);
@@ -151,16 +151,16 @@ describe("a follower", () => {
       lagging = true;
       await putPolicy(store, "p", 7);
       await follower.look();
-      expect(limitOf("p")).toBe(6);
+      expect(readLimit("p")).toBe(6);
       lagging = false;
       await follower.look();
-      expect(limitOf("p")).toBe(7);
+      expect(readLimit("p")).toBe(7);
     } finally {
       await behind.close();
     }
   });
 
-  it("takes up an older generation that the store stays at, as after a restored backup", async () => {
+  it("applies an older generation that the store stays at, as after a restored backup", async () => {
     await putPolicy(store, "p", 5);
     await putPolicy(store, "p", 6);
     await follow().start(undefined);
@@ -168,15 +168,15 @@ describe("a follower", () => {
     store = await openPolicyStore({ url: "sqlite::memory:" });
     await putPolicy(store, "p", 7);
     await follower.look();
-    expect(limitOf("p")).toBe(6);
+    expect(readLimit("p")).toBe(6);
     clock.advance(10_000);
     await follower.look();
-    expect(limitOf("p")).toBe(7);
+    expect(readLimit("p")).toBe(7);
     expect(follower.status.generation).toBe(1);
     expect(messages("warn")).toEqual([expect.stringContaining("as after a restored backup")]);
   });
 
-  it("reads the whole every minute, and takes up what changed without a new generation", async () => {
+  it("reads everything every minute, and applies changes without a new generation", async () => {
     await putPolicy(store, "p", 5);
     let reads = 0;
     const read: PolicyStore["read"] = (work) => {
@@ -194,15 +194,15 @@ describe("a follower", () => {
     clock.advance(1);
     await follower.look();
     expect(reads).toBe(2);
-    expect(limitOf("p")).toBe(9);
-    // So that it is kept for a warm start as well.
+    expect(readLimit("p")).toBe(9);
+    // So that it is also kept for a warm start.
     expect(taken).toEqual([
       [1, "store"],
       [1, "store"],
     ]);
   });
 
-  it("takes up tokens with every read, also where policies are refused or only tokens changed", async () => {
+  it("applies tokens with every read, even if policies are refused or only tokens changed", async () => {
     let broken = false;
     const useStored: PoliciesInForce["useStored"] = (compose) => {
       if (broken) throw new Error("cannot be used");
@@ -211,21 +211,21 @@ describe("a follower", () => {
     await follow({}, { policies: { useStored, files: noPolicies } }).start(undefined);
     broken = true;
     await putPolicy(store, "p", 5);
-    await changeStore(store, (change) => change.putToken(tokenOf("t1")));
+    await changeStore(store, (change) => change.putToken(createTokenRecord("t1")));
     await follower.look();
     expect(follower.status).toMatchObject({ state: "stale", generation: 0, newest: 2 });
     expect(tokens).toEqual([[], ["t1"]]);
     await follower.look();
     expect(tokens).toHaveLength(2);
     broken = false;
-    await store.change((change) => change.putToken(tokenOf("t2")));
+    await store.change((change) => change.putToken(createTokenRecord("t2")));
     clock.advance(60_000);
     await follower.look();
     expect(follower.status).toMatchObject({ state: "current", generation: 2 });
     expect(tokens.at(-1)).toEqual(["t1", "t2"]);
   });
 
-  it("starts with what was kept where the newest is refused, and says that it is", async () => {
+  it("starts with the kept policies if the newest are refused, and says so", async () => {
     await putPolicy(store, "p", 5);
     const kept = await store.read(readStored);
     await putPolicy(store, "p", 6);
@@ -236,7 +236,7 @@ describe("a follower", () => {
       return policies.useStored(compose);
     };
     await follow({}, { policies: { useStored, files: noPolicies } }).start(kept);
-    expect(limitOf("p")).toBe(5);
+    expect(readLimit("p")).toBe(5);
     expect(follower.status).toMatchObject({ state: "stale", source: "snapshot", generation: 1, newest: 2 });
   });
 
@@ -264,10 +264,10 @@ describe("a follower", () => {
     broken = false;
     clock.advance(60_000);
     await follower.look();
-    expect(limitOf("p")).toBe(7);
+    expect(readLimit("p")).toBe(7);
   });
 
-  it("stops at once, though the store does not answer", async () => {
+  it("stops at once, even if the store does not answer", async () => {
     await putPolicy(store, "p", 5);
     const never = new Promise<never>(() => undefined);
     let silent = false;
@@ -276,10 +276,10 @@ describe("a follower", () => {
     await putPolicy(store, "p", 6);
     void follower.look();
     await follower.close();
-    expect(limitOf("p")).toBe(5);
+    expect(readLimit("p")).toBe(5);
   });
 
-  it("compiles nothing anew for a generation with the same policies", async () => {
+  it("compiles nothing again for a generation with the same policies", async () => {
     await putPolicy(store, "p", 5);
     await follow().start(undefined);
     const before = used.length;
@@ -289,7 +289,7 @@ describe("a follower", () => {
     expect(used).toHaveLength(before);
   });
 
-  it("leaves out what cannot be read, says so once, and has the rest decide", async () => {
+  it("leaves out policies that cannot be read, says so once, and decides by the rest", async () => {
     await putPolicy(store, "p", 5);
     await follow().start(undefined);
     await changeStore(store, async (change) => {
@@ -299,15 +299,15 @@ describe("a follower", () => {
     await follower.look();
     await putPolicy(store, "p", 6);
     await follower.look();
-    expect(limitOf("p")).toBe(6);
+    expect(readLimit("p")).toBe(6);
     expect(follower.status.problems.map(({ path }) => path.slice(0, 2))).toContainEqual(["policies", "bad"]);
     expect(messages("error")).toEqual([expect.stringContaining("left out")]);
   });
 });
 
-describe("whatever happens on the way", () => {
+describe("with any sequence of faults", () => {
   it.each(Array.from({ length: 40 }, (_, seed) => seed))(
-    "a node decides by one generation, never goes back, and comes to the newest (%i)",
+    "a node decides by one generation, never goes back, and reaches the newest (%i)",
     async (seed) => {
       const random = randomFrom(seed);
       const chance = (of: number): boolean => random() < of;
@@ -318,7 +318,7 @@ describe("whatever happens on the way", () => {
       };
       let calm = false;
       const views: Pulse[] = [];
-      // A replica that lags now and then, answers that take long, and answers that are lost.
+      // A replica that sometimes lags, slow answers, and lost answers.
       const readPulse = async (): Promise<Pulse> => {
         views.push(await store.readPulse());
         const late = chance(0.2) ? views[Math.floor(random() * views.length)]! : views.at(-1)!;
@@ -345,16 +345,16 @@ describe("whatever happens on the way", () => {
           latest += 1;
           pushes.push(await changeBoth(latest));
         }
-        if (chance(0.5)) follower.heard(pushes[Math.floor(random() * pushes.length)]);
+        if (chance(0.5)) follower.announced(pushes[Math.floor(random() * pushes.length)]);
         if (chance(0.3)) void follower.look();
         if (chance(0.3)) await new Promise(setImmediate);
         clock.advance(Math.floor(random() * 100));
-        seen.push([limitOf("p"), limitOf("q")]);
+        seen.push([readLimit("p"), readLimit("q")]);
       }
       calm = true;
       await follower.look();
       await follower.look();
-      expect([limitOf("p"), limitOf("q")]).toEqual([latest + 1, latest + 1]);
+      expect([readLimit("p"), readLimit("q")]).toEqual([latest + 1, latest + 1]);
       expect(limiter.forced !== undefined).toBe(switched);
       for (const [p, q] of seen) expect(p).toBe(q);
       const limits = seen.map(([p]) => p ?? 0);
@@ -386,10 +386,10 @@ function randomFrom(seed: number): () => number {
   };
 }
 
-describe("a store that is away", () => {
+describe("an unavailable store", () => {
   let away: boolean;
   const refuse = (): never => {
-    throw new PolicyStoreUnavailable("the policy store is away");
+    throw new PolicyStoreUnavailable("the policy store is unavailable");
   };
   const faulty = {
     readPulse: async (): Promise<Pulse> => (away ? refuse() : store.readPulse()),
@@ -400,14 +400,14 @@ describe("a store that is away", () => {
     away = false;
   });
 
-  it("leaves the last good policies in force, is told of once, and as an error after its grace", async () => {
+  it("leaves the last good policies in force, and is reported once, and as an error after its grace", async () => {
     await putPolicy(store, "p", 5);
     await follow(faulty).start(undefined);
     away = true;
     await follower.look();
     clock.advance(graceMs - 1);
     await follower.look();
-    expect(follower.status).toMatchObject({ state: "away", reason: "the policy store is away", generation: 1 });
+    expect(follower.status).toMatchObject({ state: "away", reason: "the policy store is unavailable", generation: 1 });
     expect(messages("warn")).toHaveLength(1);
     expect(messages("error")).toEqual([]);
     clock.advance(1);
@@ -415,10 +415,10 @@ describe("a store that is away", () => {
     await follower.look();
     expect(follower.status.state).toBe("expired");
     expect(messages("error")).toHaveLength(1);
-    expect(limitOf("p")).toBe(5);
+    expect(readLimit("p")).toBe(5);
   });
 
-  it("is caught up with to the newest generation when it is back, whatever was missed", async () => {
+  it("brings the node to the newest generation when it is back, whatever was missed", async () => {
     await putPolicy(store, "p", 5);
     await follow(faulty).start(undefined);
     away = true;
@@ -426,29 +426,29 @@ describe("a store that is away", () => {
     for (let limit = 6; limit <= 20; limit++) await putPolicy(store, "p", limit);
     away = false;
     await follower.look();
-    expect(limitOf("p")).toBe(20);
+    expect(readLimit("p")).toBe(20);
     expect(taken.map(([generation]) => generation)).toEqual([1, 16]);
     expect(follower.status).toMatchObject({ state: "current", awaySinceMs: undefined, generation: 16 });
   });
 
-  it("is started without by what was kept of it, and only then", async () => {
+  it("does not prevent a start with kept policies, but does without them", async () => {
     await putPolicy(store, "p", 5);
     const kept: StoredGeneration[] = [];
-    await follow({}, { onTaken: (stored) => void kept.push(stored) }).start(undefined);
+    await follow({}, { onApplied: (stored) => void kept.push(stored) }).start(undefined);
     await follower.close();
     away = true;
     await follow(faulty).start(kept[0]);
-    expect(limitOf("p")).toBe(5);
+    expect(readLimit("p")).toBe(5);
     expect(follower.status).toMatchObject({ state: "away", source: "snapshot", generation: 1 });
     expect(messages("error")).toEqual([expect.stringContaining("policies from the snapshot decide")]);
     await putPolicy(store, "p", 6);
     away = false;
     await follower.look();
-    expect(limitOf("p")).toBe(6);
+    expect(readLimit("p")).toBe(6);
     expect(follower.status).toMatchObject({ state: "current", source: "store", generation: 2 });
     await follower.close();
     away = true;
-    await expect(follow(faulty).start(undefined)).rejects.toThrow("the policy store is away");
+    await expect(follow(faulty).start(undefined)).rejects.toThrow("the policy store is unavailable");
   });
 });
 
@@ -456,11 +456,11 @@ describe("the kill switch", () => {
   const forced = (): unknown => limiter.forced?.mode;
   const check = (): boolean => limiter.checkSync({ dimensions: { user: "u" } }).allowed;
 
-  it("is obeyed at the next look, without reading policies, and let go of", async () => {
+  it("is obeyed at the next look, without reading policies, and released at the next", async () => {
     await putPolicy(store, "p", 5);
     let unreadable = false;
     const read: PolicyStore["read"] = (work) =>
-      unreadable ? Promise.reject(new PolicyStoreUnavailable("the whole cannot be read")) : store.read(work);
+      unreadable ? Promise.reject(new PolicyStoreUnavailable("policies cannot be read")) : store.read(work);
     await follow({ read }).start(undefined);
     const sinceMs = clock.epochMs();
     unreadable = true;
@@ -472,7 +472,7 @@ describe("the kill switch", () => {
     expect(check()).toBe(true);
   });
 
-  it("is obeyed while the whole is being read, and not undone by what was read before it", async () => {
+  it("is obeyed while policies are being read, and not undone by an older read", async () => {
     await putPolicy(store, "p", 5);
     let held: Promise<void> | undefined;
     let isRead = (): void => undefined;
@@ -494,7 +494,7 @@ describe("the kill switch", () => {
     const looking = follower.look();
     await beingRead;
     const sinceMs = clock.epochMs();
-    follower.heard(await putKillSwitch(store, { mode: "closed", sinceMs, untilMs: sinceMs + 60_000 }));
+    follower.announced(await putKillSwitch(store, { mode: "closed", sinceMs, untilMs: sinceMs + 60_000 }));
     await vi.waitFor(() => expect(forced()).toBe("closed"));
     const seen: unknown[] = [];
     vi.spyOn(policies, "useStored").mockImplementation((compose) => {
@@ -507,7 +507,7 @@ describe("the kill switch", () => {
     expect(forced()).toBe("closed");
   });
 
-  it("is found by looking while the whole is being read, however long that takes", async () => {
+  it("is found by polling while policies are being read, however long that takes", async () => {
     await putPolicy(store, "p", 5);
     const never = new Promise<never>(() => undefined);
     let silent = false;
@@ -522,7 +522,7 @@ describe("the kill switch", () => {
     await vi.waitFor(() => expect(forced()).toBeUndefined(), { timeout: 30_000 });
   });
 
-  it("does not go back with a store that lags, and does with one that was restored", async () => {
+  it("does not go back with a lagging store, and does with a restored one", async () => {
     await putPolicy(store, "p", 5);
     const older = await store.readPulse();
     let lagging = false;
@@ -547,7 +547,7 @@ describe("the kill switch", () => {
   it.each([
     ["ahead", 30 * 60_000],
     ["behind", -30 * 60_000],
-  ])("holds for its whole time on a node whose clock is %s", async (_, aheadMs) => {
+  ])("lasts its whole time on a node whose clock is %s", async (_, aheadMs) => {
     await follow().start(undefined);
     clock.advance(500);
     const sinceMs = clock.epochMs() - aheadMs;
@@ -559,7 +559,7 @@ describe("the kill switch", () => {
     expect(forced()).toBeUndefined();
   });
 
-  it("ends when it says where clocks agree, though it was a moment on its way", async () => {
+  it("ends at its stated end if clocks agree, although it took a moment to arrive", async () => {
     await follow().start(undefined);
     const sinceMs = clock.epochMs();
     clock.advance(1_500);
@@ -569,7 +569,7 @@ describe("the kill switch", () => {
     expect(limiter.forced?.untilMs).toBe(sinceMs + 60_000);
   });
 
-  it("is not obeyed where it ended long ago, as one in a restored backup", async () => {
+  it("is not obeyed if it ended long ago, as in a restored backup", async () => {
     await follow().start(undefined);
     const sinceMs = clock.epochMs() - 86_400_000;
     await putKillSwitch(store, { mode: "closed", sinceMs, untilMs: sinceMs + 60_000 });
@@ -577,7 +577,7 @@ describe("the kill switch", () => {
     expect(forced()).toBeUndefined();
   });
 
-  it("is not begun anew by a backup that was restored while it was on", async () => {
+  it("does not start over with a backup that was restored while it was on", async () => {
     await putPolicy(store, "p", 5);
     await putPolicy(store, "p", 6);
     await follow().start(undefined);
@@ -592,7 +592,7 @@ describe("the kill switch", () => {
     expect(forced()).toBeUndefined();
   });
 
-  it("goes with a backup that was restored, also where policies were refused since", async () => {
+  it("follows a restored backup, even if policies were refused since", async () => {
     let broken = false;
     const useStored: PoliciesInForce["useStored"] = (compose) => {
       if (broken) throw new Error("cannot be used");
@@ -613,12 +613,13 @@ describe("the kill switch", () => {
     expect(forced()).toBeUndefined();
   });
 
-  it("holds on a node that is started without the store, until it ends, with the tokens that were kept", async () => {
+  it("stays on, until it ends, on a node that is started without the store, with the kept tokens", async () => {
     const sinceMs = Date.now();
-    await changeStore(store, (change) => change.putToken(tokenOf("t1")));
+    await changeStore(store, (change) => change.putToken(createTokenRecord("t1")));
     await putKillSwitch(store, { mode: "closed", sinceMs, untilMs: sinceMs + 3_600_000 });
     const kept = await store.read(readStored);
-    const readPulse = (): Promise<Pulse> => Promise.reject(new PolicyStoreUnavailable("the policy store is away"));
+    const readPulse = (): Promise<Pulse> =>
+      Promise.reject(new PolicyStoreUnavailable("the policy store is unavailable"));
     await follow({ readPulse }).start(kept);
     expect(forced()).toBe("closed");
     expect(tokens).toEqual([["t1"]]);
@@ -629,10 +630,10 @@ describe("the kill switch", () => {
     expect(forced()).toBeUndefined();
   });
 
-  it("that is found after the store was away ends when it says", async () => {
+  it("that is found after an outage of the store ends at its stated end", async () => {
     let away = false;
     const readPulse = async (): Promise<Pulse> => {
-      if (away) throw new PolicyStoreUnavailable("the policy store is away");
+      if (away) throw new PolicyStoreUnavailable("the policy store is unavailable");
       return store.readPulse();
     };
     await follow({ readPulse }).start(undefined);
@@ -653,7 +654,7 @@ describe("the kill switch", () => {
     expect(forced()).toBeUndefined();
   });
 
-  it("ends by itself on the node, with the store gone, also where the clock was set back", async () => {
+  it("ends automatically on the node, without the store, even if the clock was set back", async () => {
     await follow().start(undefined);
     const sinceMs = clock.epochMs();
     await putKillSwitch(store, { mode: "closed", sinceMs, untilMs: sinceMs + 60_000 });
@@ -668,7 +669,7 @@ describe("the kill switch", () => {
     store = await openPolicyStore({ url: "sqlite::memory:" });
   });
 
-  it("is not begun anew by a look after the clock was set back", async () => {
+  it("does not start over with a look after the clock was set back", async () => {
     await follow().start(undefined);
     const sinceMs = clock.epochMs();
     await putKillSwitch(store, { mode: "closed", sinceMs, untilMs: sinceMs + 60_000 });

@@ -9,39 +9,40 @@ import {
 } from "@sluice/sql";
 import type { Limiter, Problem } from "sluice";
 import type { Logger } from "../../observe/telemetry/logger.ts";
-import type { StoreFigures } from "../../observe/telemetry/store-families.ts";
+import type { StoreMetrics } from "../../observe/telemetry/store-metrics.ts";
 import { withDeadline } from "../../with-deadline.ts";
-import type { StoredGeneration } from "../documents/assemble-stored.ts";
+import type { StoredGeneration } from "../documents/stored-generation.ts";
 import { AppliedGeneration, type GenerationSource } from "./applied-generation.ts";
-import { HeardKillSwitch } from "./heard-kill-switch.ts";
-import { obeyKillSwitch } from "./obey-kill-switch.ts";
+import { createKillSwitchFollower } from "./kill-switch-follower.ts";
 import type { PoliciesInForce } from "./policies-in-force.ts";
 import { type ReadGeneration, readGeneration } from "./read-generation.ts";
+import { ReceivedKillSwitch } from "./received-kill-switch.ts";
 import { StoreHealth } from "./store-health.ts";
 
-/** How a node stands to the policy store. */
+/** A node's state with respect to the policy store. */
 export interface FollowerStatus {
   /**
-   * `current`: decides by what the store has, as of the latest look. `stale`: the newest generation cannot be taken up.
-   * `away`: the store cannot be asked, and what was heard last holds. `expired`: the same, for longer than the grace.
+   * `current`: decides by the store's policies, as of the latest look. `stale`: the newest generation cannot be
+   * applied. `away`: the store is unavailable, and the last known policies stay in force. `expired`: the same, for
+   * longer than the grace.
    */
   readonly state: "current" | "stale" | "away" | "expired";
   /** Why it is not current. */
   readonly reason: string | undefined;
-  /** Undefined while the store can be asked. */
+  /** Undefined while the store is available. */
   readonly awaySinceMs: number | undefined;
-  /** The generation that is decided by; 0 before there is any. */
+  /** The generation in force; 0 before there is any. */
   readonly generation: number;
-  /** The newest that is known of. */
+  /** The newest known generation. */
   readonly newest: number;
   readonly takenUpMs: number;
-  /** Where that generation came from: the store itself, or the file that keeps it. */
+  /** The source of that generation: the store itself, or the file that keeps it. */
   readonly source: GenerationSource;
-  /** Of the policies in the store: SHA-256 in hexadecimal digits. */
+  /** A digest of the store's policies: SHA-256 in hexadecimal digits. */
   readonly digest: string;
-  /** What of that generation is left out, and why. */
+  /** The problems that cause parts of that generation to be left out. */
   readonly problems: readonly Problem[];
-  /** The switch as it was heard of last, also when it has ended; whether it holds is for the limiter to say. */
+  /** The switch as last received, even when it has ended; the limiter decides whether it is on. */
   readonly killSwitch: KillSwitchRecord | undefined;
 }
 
@@ -49,23 +50,23 @@ export interface FollowerOptions {
   readonly store: Pick<PolicyStore, "readPulse" | "read" | "where">;
   readonly limiter: Pick<Limiter, "force" | "snapshot">;
   readonly policies: Pick<PoliciesInForce, "useStored" | "files">;
-  readonly figures: Pick<StoreFigures, "countTakenUp" | "countHeard" | "countFoundByLooking" | "countRefused">;
+  readonly figures: Pick<StoreMetrics, "countApplied" | "countNotified" | "countFoundByPolling" | "countRefused">;
   readonly log: Logger;
-  /** Hears of the tokens at every read, also where policies of the same generation are refused. */
+  /** Called with the tokens at every read, even if policies of the same generation are refused. */
   readonly useTokens: (tokens: readonly TokenRecord[]) => void;
-  /** Hears of resets that were made since the generation that was taken up before, oldest first. */
+  /** Called with resets made since the previously applied generation, oldest first. */
   readonly onResets: (resets: readonly AuditRecord[]) => void;
-  /** Hears of everything that was taken up. */
-  readonly onTaken: (taken: StoredGeneration, source: GenerationSource) => void;
-  /** How long the store may be away before that is an error. */
+  /** Called with everything that was applied. */
+  readonly onApplied: (applied: StoredGeneration, source: GenerationSource) => void;
+  /** How long the store may be unavailable before that is an error. */
   readonly graceMs: number;
-  /** After how long the generation is looked at again, at most; the whole is read every `rereadMs`. */
+  /** The longest interval between looks at the generation; everything is read again every `rereadMs`. */
   readonly lookEveryMs?: number | undefined;
   readonly rereadMs?: number | undefined;
-  /** For how long the store has to have an older generation before that is believed. */
+  /** How long the store has to show an older generation before that is believed. */
   readonly goneBackAfterMs?: number | undefined;
   readonly nowMs?: (() => number) | undefined;
-  /** Steady, for spans. */
+  /** A monotonic clock. */
   readonly steadyMs?: (() => number) | undefined;
 }
 
@@ -73,12 +74,12 @@ const lookWithinMs = 5_000;
 const readWithinMs = 30_000;
 
 /**
- * Keeps a node's policies those of the store: the newest generation, whole. It looks at the generation when it hears of a change and
- * every `lookEveryMs`, and reads the whole when that is newer, or older for long enough, or due:
+ * Keeps a node's policies those of the store: the newest generation, whole. It looks at the generation when a change is
+ * announced and every `lookEveryMs`, and reads everything when that is newer, or older for long enough, or due:
  *
- *     idle ──heard, timer──► looking ──newer, gone back, due──► reading ──► applied, or refused ──► idle
- *      ▲                        │ nothing new, or no answer        │ heard meanwhile: the kill switch alone
- *      └────────────────────────┘                                  └──► glancing, and looking again after it
+ *     idle ──announced, timer──► looking ──newer, gone back, due──► reading ──► applied, or refused ──► idle
+ *      ▲                            │ nothing new, or no answer        │ announced meanwhile: the kill switch alone
+ *      └────────────────────────────┘                                  └──► glancing, and looking again after it
  */
 export class Follower {
   readonly #options: FollowerOptions;
@@ -89,19 +90,19 @@ export class Follower {
   readonly #steadyMs: () => number;
   readonly #applied: AppliedGeneration;
   readonly #health: StoreHealth;
-  readonly #killSwitch: HeardKillSwitch;
+  readonly #killSwitch: ReceivedKillSwitch;
   readonly #ended = new AbortController();
   /** The newest generation that the store was seen to have. */
   #newest = 0;
   #readAtMs = Number.NEGATIVE_INFINITY;
-  /** The generation up to which resets were heard of. Undefined before the first read. */
+  /** The generation up to which resets are known. Undefined before the first read. */
   #resetsUntil: number | undefined;
   /** Since when the store has had an older generation. */
   #backSinceMs: number | undefined;
   #running: Promise<void> | undefined;
   #reading = false;
   #glancing = false;
-  /** A look that was asked for while one was running. */
+  /** A look requested during another. */
   #again: { readonly byPush: boolean } | undefined;
 
   constructor(options: FollowerOptions) {
@@ -117,25 +118,25 @@ export class Follower {
     const { where } = store;
     this.#applied = new AppliedGeneration({ ...options, where, nowMs, ended: this.#ended.signal });
     this.#health = new StoreHealth({ where, log, graceMs: options.graceMs, nowMs, steadyMs });
-    this.#killSwitch = new HeardKillSwitch(obeyKillSwitch(limiter, log, nowMs), steadyMs);
+    this.#killSwitch = new ReceivedKillSwitch(createKillSwitchFollower(limiter, log, nowMs), steadyMs);
   }
 
   /**
-   * Applies what the store has, or, while it cannot be asked, what was kept of it. Rejects with what the store says where there
-   * is neither. From then on it follows.
+   * Applies the store's policies, or those kept on disk while the store is unavailable. Rejects with the store's error
+   * if there are neither. Follows the store afterwards.
    */
   async start(kept: StoredGeneration | undefined): Promise<void> {
     await this.#run(false);
-    if (this.#applied.taken === undefined && kept !== undefined) await this.#applyKept(kept);
-    if (this.#applied.taken === undefined)
+    if (this.#applied.current === undefined && kept !== undefined) await this.#applyKept(kept);
+    if (this.#applied.current === undefined)
       throw new PolicyStoreUnavailable(this.#reason ?? "the policy store cannot be used");
     void this.#follow();
   }
 
-  /** There may be a newer generation; where one is named, only if it is newer. */
-  heard(generation?: number): void {
+  /** There may be a newer generation. If one is named, looks only if that is newer. */
+  announced(generation?: number): void {
     if (this.#closed || (generation !== undefined && generation <= (this.#applied.generation ?? -1))) return;
-    if (generation !== undefined) this.#options.figures.countHeard();
+    if (generation !== undefined) this.#options.figures.countNotified();
     void this.#run(true);
   }
 
@@ -145,7 +146,7 @@ export class Follower {
   }
 
   get status(): FollowerStatus {
-    const { taken, refused, problems } = this.#applied;
+    const { current, refused, problems } = this.#applied;
     const { outage } = this.#health;
     const generation = this.#applied.generation ?? 0;
     return {
@@ -154,15 +155,15 @@ export class Follower {
       awaySinceMs: outage?.sinceMs,
       generation,
       newest: Math.max(this.#newest, generation),
-      takenUpMs: taken?.atMs ?? 0,
-      source: taken?.source ?? "store",
-      digest: taken?.digest ?? "",
+      takenUpMs: current?.atMs ?? 0,
+      source: current?.source ?? "store",
+      digest: current?.digest ?? "",
       problems,
       killSwitch: this.#killSwitch.record,
     };
   }
 
-  /** What is under way is not waited for: the store may not answer, and what comes is ignored. */
+  /** Does not wait for work in progress: the store may not answer, and its answer is ignored. */
   close(): void {
     this.#ended.abort();
   }
@@ -171,14 +172,14 @@ export class Follower {
     return this.#ended.signal.aborted;
   }
 
-  /** Why the node is not current. */
+  /** The reason why the node is not current. */
   get #reason(): string | undefined {
     return this.#health.outage?.reason ?? this.#applied.refused?.reason;
   }
 
   async #applyKept(kept: StoredGeneration): Promise<void> {
     const { store, log, useTokens } = this.#options;
-    this.#killSwitch.hear(kept, { askedMs: undefined });
+    this.#killSwitch.receive(kept, { askedMs: undefined });
     useTokens(kept.tokens);
     if (!(await this.#applied.apply(kept, "snapshot"))) return;
     log.error("store.started_from_snapshot", { store: store.where, generation: kept.generation, reason: this.#reason });
@@ -187,10 +188,10 @@ export class Follower {
   async #follow(): Promise<void> {
     const { signal } = this.#ended;
     while (!this.#closed) {
-      // Not all nodes at the same moment, and none later than said.
+      // Nodes do not all look at the same moment, and none looks late.
       const waitMs = this.#lookEveryMs * (0.8 + Math.random() * 0.2);
       await pause(waitMs, undefined, { ref: false, signal }).catch(() => undefined);
-      // A look that takes long is not waited for, because the next one may hear of the kill switch.
+      // Does not wait for a slow look, because the next one may see the kill switch.
       if (!this.#closed) void this.#run(false);
     }
   }
@@ -224,19 +225,19 @@ export class Follower {
     const { pulse, askedMs } = await this.#readPulse();
     if (this.#closed) return;
     const goneBack = this.#hasGoneBack(pulse.generation);
-    this.#killSwitch.hear(pulse, { askedMs, goneBack });
+    this.#killSwitch.receive(pulse, { askedMs, goneBack });
     this.#newest = pulse.generation;
     const current = this.#applied.generation ?? -1;
     const isRefused = pulse.generation === this.#applied.refused?.generation;
     const isNew = pulse.generation > current && !isRefused;
     const isOld = goneBack && !isRefused;
     const isDue = this.#steadyMs() - this.#readAtMs >= this.#rereadMs && (pulse.generation >= current || goneBack);
-    if (isNew && !byPush && this.#applied.taken !== undefined) this.#options.figures.countFoundByLooking();
+    if (isNew && !byPush && this.#applied.current !== undefined) this.#options.figures.countFoundByPolling();
     if (isNew || isOld || isDue) await this.#readWhole(goneBack);
     this.#health.reached(this.#applied.generation);
   }
 
-  /** Whether an older generation is believed: a store that was restored from a backup stays behind, one that lags does not. */
+  /** Whether to believe an older generation: a store restored from a backup stays behind, a lagging one catches up. */
   #hasGoneBack(generation: number): boolean {
     if (generation >= Math.max(this.#applied.generation ?? 0, this.#killSwitch.generation)) {
       this.#backSinceMs = undefined;
@@ -251,13 +252,13 @@ export class Follower {
     return { pulse: await withDeadline(this.#options.store.readPulse(), lookWithinMs, silence), askedMs };
   }
 
-  /** The switch alone, which does not wait for a whole that is long in coming, or long to be made ready. Outages are reported by the look. */
+  /** Reads the switch alone, which does not wait for a slow read of everything. The look reports outages. */
   async #glance(): Promise<void> {
     if (this.#glancing) return;
     this.#glancing = true;
     try {
       const { pulse, askedMs } = await this.#readPulse();
-      if (!this.#closed) this.#killSwitch.hear(pulse, { askedMs });
+      if (!this.#closed) this.#killSwitch.receive(pulse, { askedMs });
     } catch {
       return;
     } finally {
@@ -289,15 +290,15 @@ export class Follower {
     const before = this.#applied.generation;
     const isOlder = before !== undefined && generation < before;
     if (isOlder && !asked.goneBack) return;
-    this.#killSwitch.hear(stored, asked);
+    this.#killSwitch.receive(stored, asked);
     if (isOlder) log.warn("store.generation_went_back", { store: store.where, from: before, to: generation });
     useTokens(stored.tokens);
     if (await this.#applied.apply(stored, "store")) this.#backSinceMs = undefined;
-    // Also where the policies are refused: each reset is heard of once.
+    // Even if the policies are refused: each reset is handed over once.
     this.#resetsUntil = generation;
     if (resets.length > 0) onResets(resets);
     if (before !== undefined && before !== generation)
-      figures.countTakenUp(changedMs === undefined ? undefined : Math.max(0, this.#nowMs() - changedMs) / 1_000);
+      figures.countApplied(changedMs === undefined ? undefined : Math.max(0, this.#nowMs() - changedMs) / 1_000);
   }
 }
 

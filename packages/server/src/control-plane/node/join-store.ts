@@ -8,21 +8,24 @@ import type { StoreReport } from "../../data-plane/status/store-report.ts";
 import { encodeReport, reportHotKeys } from "../../observe/hot-keys/hot-key-report.ts";
 import type { OwnHotKeys } from "../../observe/hot-keys/own-hot-keys.ts";
 import type { Logger } from "../../observe/telemetry/logger.ts";
-import { StoreFigures, type StoreReading } from "../../observe/telemetry/store-families.ts";
+import { noUsage, StoreMetrics, type StoreReading } from "../../observe/telemetry/store-metrics.ts";
+import type { UsageSums } from "../../observe/usage/usage-sums.ts";
 import { SettingError } from "../../settings/parse-settings.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { version } from "../../version.ts";
 import type { ControlPlane } from "../control-plane.ts";
-import type { StoredGeneration } from "../documents/assemble-stored.ts";
 import { renderOverridden } from "../documents/merge-policies.ts";
+import type { StoredGeneration } from "../documents/stored-generation.ts";
 import { createJobs, type Jobs } from "../jobs/run-jobs.ts";
 import type { RolloutTime } from "../rollouts/rollout-time.ts";
+import { UsageFlusher } from "../usage/usage-flusher.ts";
 import { hotKeysDetail } from "../use-cases/control-nodes.ts";
 import { createControlPlane, type RunningControlPlane } from "../use-cases/create-control-plane.ts";
 import { readAuditedReset, resetCounters } from "../use-cases/reset-counters.ts";
 import type { GenerationSource } from "./applied-generation.ts";
 import { finishWithin } from "./finish-within.ts";
 import { Follower } from "./follower.ts";
+import { isStoreUnavailable } from "./is-store-unavailable.ts";
 import { type FirstToken, makeFirstToken } from "./make-first-token.ts";
 import { createNodeReports, type NodeReports } from "./node-reports.ts";
 import { openPush } from "./open-push.ts";
@@ -31,7 +34,6 @@ import type { PoliciesInForce } from "./policies-in-force.ts";
 import type { PolicyKeeper } from "./policy-keeper.ts";
 import type { Push } from "./push.ts";
 import { seedStore } from "./seed-store.ts";
-import { isStoreAway } from "./store-away.ts";
 import { createTokenUses, type TokenUses } from "./token-uses.ts";
 
 export type { FirstToken } from "./make-first-token.ts";
@@ -43,34 +45,39 @@ export interface JoinStoreOptions {
   readonly limiter: Limiter;
   readonly policies: PoliciesInForce;
   readonly keeper: Pick<PolicyKeeper, "keepStored">;
-  /** What this process tells of hot keys every few seconds, and what it and its fellow workers tell when asked. */
+  /**
+   * The hot keys that this process reports every few seconds, and those that it and its sibling workers return on
+   * request.
+   */
   readonly hotKeys: Pick<HotKeys, "top" | "totals">;
   readonly ownHotKeys: OwnHotKeys;
+  /** What this process counts, to be stored. Undefined: no history is kept. */
+  readonly usage: UsageSums | undefined;
   readonly log: Logger;
   readonly startedMs: number;
-  /** Which of several processes behind the same ports this is. */
+  /** The number of this process among several behind the same ports. */
   readonly worker: number | undefined;
   readonly lookEveryMs?: number | undefined;
   readonly rolloutTime?: RolloutTime | undefined;
 }
 
-/** Makes a server a node of its policy store. Nothing runs yet. */
+/** Makes a server a node of its policy store. Starts nothing yet. */
 export async function joinStore(options: JoinStoreOptions): Promise<StoreNode> {
   const { opened, settings, runtime, log } = options;
   return new StoreNode(options, await openPush({ settings, runtime, store: opened.store, log }));
 }
 
-/** How many hot keys a node writes down, by rate and by denials each: a few kilobytes every few seconds. */
+/** How many hot keys a node stores, by rate and by denials each: a few kilobytes every few seconds. */
 const reportedHotKeys = 20;
 
 /**
- * A server as a node of its policy store: what it follows, hears of, reports, and steers the others by.
+ * A server as a node of its policy store: it follows the store, reports its state, and changes policies for all nodes.
  *
  *     joined ──start──► prepared ──────────────► following, reporting, doing its share of jobs ──close──► left
  *                       (seeded, first token)    (the store itself stays open)
  */
 export class StoreNode {
-  readonly figures: StoreFigures;
+  readonly figures: StoreMetrics;
   readonly #options: JoinStoreOptions;
   readonly #push: Push;
   readonly #uses: TokenUses = createTokenUses();
@@ -78,6 +85,7 @@ export class StoreNode {
   readonly #control: RunningControlPlane;
   #access: RunningAccess | undefined;
   #reports: NodeReports | undefined;
+  #usage: UsageFlusher | undefined;
   #jobs: Jobs | undefined;
   #firstToken: FirstToken | undefined;
 
@@ -86,14 +94,14 @@ export class StoreNode {
     const { store, node } = opened;
     this.#options = options;
     this.#push = push;
-    this.figures = new StoreFigures(() => this.#readFigures());
+    this.figures = new StoreMetrics(() => this.#readFigures());
     this.#follower = new Follower({
       ...{ store, limiter, policies, figures: this.figures, log },
       graceMs: settings.storeGraceMs,
       lookEveryMs: options.lookEveryMs,
       useTokens: (tokens) => this.#access?.useTokens(knownTokens(tokens)),
       onResets: (resets) => void this.#forgetResets(resets),
-      onTaken: (stored, source) => this.#onTaken(stored, source),
+      onApplied: (stored, source) => this.#onApplied(stored, source),
     });
     this.#control = createControlPlane({
       ...{ store, node: node.id, limiter, log, hotKeys: ownHotKeys },
@@ -105,22 +113,22 @@ export class StoreNode {
     });
   }
 
-  /** Undefined where the admin port is off. */
+  /** Undefined if the admin port is off. */
   get control(): ControlPlane | undefined {
     return this.#options.settings.adminPort === undefined ? undefined : this.#control;
   }
 
-  /** The first admin token, where this start made it: it is shown once. */
+  /** The first admin token, if this start created it: it is shown once. */
   get firstToken(): FirstToken | undefined {
     return this.#firstToken;
   }
 
-  /** The same access, with tokens of the store, whose uses are written down. */
+  /** Access that also accepts tokens of the store, and records their use. */
   watch<A extends RunningAccess>(access: A): A {
     return this.#uses.watch(access);
   }
 
-  /** Applies what the store has, before any caller is listened to, and follows it from then on. */
+  /** Applies the store's policies before any caller is served, and follows the store afterwards. */
   async start(access: RunningAccess): Promise<void> {
     const { opened, settings, log, rolloutTime } = this.#options;
     const { store, node, kept, reached } = opened;
@@ -129,17 +137,20 @@ export class StoreNode {
       if (reached) await this.#prepareStore();
       await this.#follower.start(kept);
     } catch (error) {
-      if (!isStoreAway(error)) throw error;
-      throw new SettingError(["store"], `${(error as Error).message}; it was there a moment ago, so start again`);
+      if (!isStoreUnavailable(error)) throw error;
+      throw new SettingError(["store"], `${(error as Error).message}; it was available a moment ago, so start again`);
     }
-    this.#push.listen((generation) => this.#follower.heard(generation));
+    this.#push.listen((generation) => this.#follower.announced(generation));
     this.#reports = createNodeReports({
       ...{ store, id: node.id, log },
       read: (seenMs) => this.#readNode(seenMs),
       also: (note) => this.#uses.write(note),
     });
+    const { usage } = this.#options;
+    this.#usage = usage && new UsageFlusher({ sums: usage, store, node: node.name, boot: node.id, log });
     this.#jobs = createJobs({
       ...{ store, node: node.id, log, auditKeptMs: settings.auditRetentionMs },
+      usageKept: { minutesMs: settings.usageRetentionMs, totalsMs: settings.usageTotalsRetentionMs },
       announce: (generation) => this.#announce(generation),
       ...{ nowMs: rolloutTime?.nowMs, everyMs: rolloutTime?.everyMs },
     });
@@ -171,11 +182,11 @@ export class StoreNode {
   async close(): Promise<void> {
     this.#push.close();
     this.#follower.close();
-    const rest = Promise.all([this.#control.close(), this.#jobs?.close()]);
+    const rest = Promise.all([this.#control.close(), this.#jobs?.close(), this.#usage?.close()]);
     await Promise.all([finishWithin(rest, this.#options.log), this.#reports?.close()]);
   }
 
-  /** A store that went away meanwhile is no reason not to start where something was kept of it. */
+  /** If something was kept on disk, a store that became unavailable meanwhile does not prevent the start. */
   async #prepareStore(): Promise<void> {
     const { opened, settings, log } = this.#options;
     const { store, kept } = opened;
@@ -183,23 +194,23 @@ export class StoreNode {
       await seedStore(this.#control, settings, store, log);
       if (settings.adminPort !== undefined) this.#firstToken = await makeFirstToken(store, settings, log);
     } catch (error) {
-      if (kept === undefined || !isStoreAway(error)) throw error;
+      if (kept === undefined || !isStoreUnavailable(error)) throw error;
     }
   }
 
   #announce(generation: number): void {
-    this.#follower.heard(generation);
+    this.#follower.announced(generation);
     this.#push.announce(generation);
   }
 
-  #onTaken(stored: StoredGeneration, source: GenerationSource): void {
+  #onApplied(stored: StoredGeneration, source: GenerationSource): void {
     const { opened, keeper, worker } = this.#options;
     this.#reports?.report();
-    // Of several processes one is enough to keep what all of them use.
+    // Among several processes, one is enough to keep what all of them use.
     if (source === "store" && (worker ?? 1) === 1) void keeper.keepStored({ ...stored, store: opened.store.where });
   }
 
-  /** What other nodes have reset: what is on a server is done, what this process holds is left. */
+  /** Resets made by other nodes: counters on a server are done, those in this process remain. */
   async #forgetResets(resets: readonly AuditRecord[]): Promise<void> {
     const { opened, limiter, log } = this.#options;
     for (const record of resets) {
@@ -218,6 +229,7 @@ export class StoreNode {
       ...{ state, newest, generation, problems: problems.length, overridden: policies.overridden.length },
       pushed: this.#push.connected,
       killSwitch: limiter.forced?.mode,
+      usage: { ...noUsage, ...this.#usage?.stats, untracked: this.#options.usage?.untracked ?? 0 },
     };
   }
 
@@ -240,7 +252,7 @@ export class StoreNode {
   }
 }
 
-/** Tokens that may be used; whether they have expired is asked when they are. */
+/** Usable tokens; expiry is checked at each use. */
 function knownTokens(tokens: readonly TokenRecord[]): Parameters<RunningAccess["useTokens"]>[0] {
   return tokens.flatMap(({ id, name, role, team, sha256, expiresMs, revokedMs }) =>
     revokedMs === undefined && isRole(role) ? [{ id, name, role, team, sha256, expiresMs }] : [],

@@ -5,11 +5,11 @@ import { prepareTokenFile } from "./first-token-file.ts";
 
 export interface FirstToken {
   readonly token: string;
-  /** Where it was written to. */
+  /** The path of the file that holds it. */
   readonly file: string;
 }
 
-/** Makes an admin token and writes it to a file, unless the store has one that may be used: then undefined. */
+/** Creates an admin token and writes it to a file. Undefined if the store already has a usable one. */
 export async function makeFirstToken(
   store: Parameters<typeof ensureFirstToken>[0],
   settings: Pick<Settings, "adminTokenFile" | "store">,

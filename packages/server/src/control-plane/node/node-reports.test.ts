@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 afterEach(() => store.close());
 
-it("tells of a node at the start and when it is asked to, and forgets it at the end", async () => {
+it("reports a node at the start and on request, and removes it at the end", async () => {
   let generation = 3;
   reports = createNodeReports({ store, id: node.id, read: () => ({ ...node, generation }), log, everyMs: 3_600_000 });
   await vi.waitFor(async () => expect(await nodes()).toEqual([node]));
@@ -30,7 +30,7 @@ it("tells of a node at the start and when it is asked to, and forgets it at the 
   expect(await nodes()).toEqual([]);
 });
 
-it("is told when it is by the store's clock", async () => {
+it("receives the time by the store's clock", async () => {
   const beforeMs = await store.read((view) => view.nowMs());
   reports = createNodeReports({ store, id: node.id, read: (seenMs) => ({ ...node, seenMs }), log });
   await vi.waitFor(async () => expect(await nodes()).toHaveLength(1));
@@ -38,7 +38,7 @@ it("is told when it is by the store's clock", async () => {
   await reports.close();
 });
 
-it("goes on by itself, also past a store that is away", async () => {
+it("continues automatically, even after an outage of the store", async () => {
   let failures = 2;
   const note: PolicyStore["note"] = (work) => {
     failures -= 1;
@@ -49,13 +49,13 @@ it("goes on by itself, also past a store that is away", async () => {
   await reports.close();
 });
 
-it("is not held up by a store that does not answer", async () => {
+it("is not blocked by a store that does not answer", async () => {
   const note = (): Promise<never> => new Promise(() => undefined);
   reports = createNodeReports({ store: { note }, id: node.id, read: () => node, log, forgetWithinMs: 1 });
   await reports.close();
 });
 
-it("writes down which tokens are used, each at most once a minute", async () => {
+it("records which tokens are used, each at most once a minute", async () => {
   await changeStore(store, (change) =>
     change.putToken({
       ...{ id: "t1", name: "ann", role: "viewer", team: undefined, sha256: "0".repeat(64), createdMs: 1 },

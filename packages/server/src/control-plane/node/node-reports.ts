@@ -3,24 +3,24 @@ import type { NodeRecord, PolicyStore, StoreNote } from "@sluice/sql";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import { withDeadline } from "../../with-deadline.ts";
 
-/** Tells the store how this node stands: now and then, and whenever something changed. */
+/** Reports this node's state to the store: at intervals, and after every change. */
 export interface NodeReports {
-  /** Tells now. Of several that wait only the last is told. */
+  /** Reports now. Of several waiting reports, only the last is written. */
   report(): void;
-  /** Has the node forgotten, unless the store is away. */
+  /** Removes the node from the store, if the store is available. */
   close(): Promise<void>;
 }
 
 export interface NodeReportsOptions {
   readonly store: Pick<PolicyStore, "note">;
   readonly id: string;
-  /** How the node stands now, which is `nowMs` by the store's clock. */
+  /** The node's current state; `nowMs` is by the store's clock. */
   readonly read: (nowMs: number) => NodeRecord;
-  /** What else is written down at the same time. */
+  /** Other writes of the same transaction. */
   readonly also?: ((note: StoreNote) => Promise<void>) | undefined;
   readonly log: Logger;
   readonly everyMs?: number | undefined;
-  /** How long the end waits for the store. */
+  /** How long closing waits for the store. */
   readonly forgetWithinMs?: number | undefined;
 }
 
@@ -50,7 +50,7 @@ export function createNodeReports(options: NodeReportsOptions): NodeReports {
     running = (async () => {
       do {
         again = false;
-        // That the store is away is told by who follows it.
+        // The follower reports that the store is unavailable.
         await writeOnce().catch((error: unknown) => log.debug("store.node_report_failed", { reason: String(error) }));
       } while (again && !closed);
     })().finally(() => {
@@ -58,14 +58,14 @@ export function createNodeReports(options: NodeReportsOptions): NodeReports {
     });
   }
 
-  async function tellOften(): Promise<void> {
+  async function reportOften(): Promise<void> {
     while (!closed) {
       report();
       await pause(everyMs, undefined, { ref: false, signal: stop.signal }).catch(() => undefined);
     }
   }
 
-  void tellOften();
+  void reportOften();
   return {
     report,
     async close(): Promise<void> {

@@ -11,13 +11,15 @@ import { createRedisPush } from "./redis-push.ts";
 
 export interface OpenPushOptions {
   readonly settings: Settings;
-  /** Where the counters are may be said in policy files. */
+  /** Policy files may name the counters' servers. */
   readonly runtime: RateLimitsRuntime | undefined;
   readonly store: Pick<PolicyStore, "kind" | "where">;
   readonly log: Logger;
 }
 
-/** Opens the way that settings name, or the one that is there anyway. Throws a `SettingError` where it cannot be. */
+/**
+ * Opens the channel that settings name, or the one available anyway. Throws a `SettingError` if it cannot be opened.
+ */
 export async function openPush({ settings, runtime, store, log }: OpenPushOptions): Promise<Push> {
   const plan = planCounters(settings, runtime);
   const kind = choosePush(settings.push, store.kind, plan.kind);
@@ -27,14 +29,14 @@ export async function openPush({ settings, runtime, store, log }: OpenPushOption
       return createPostgresPush(settings.store!, store.where, log);
     }
     case "redis":
-      if (plan.kind !== "redis") throw needsServers();
+      if (plan.kind !== "redis") throw needsRedis();
       return createRedisPush(await withTlsFiles(plan.servers, settings), settings.redisPrefix, log);
     default:
       return createProcessPush(store.where, kind);
   }
 }
 
-/** A store that several nodes can share brings a way along; beside a file it is the counters' servers that they share. */
+/** A store that several nodes can share has its own channel; nodes on one file share the counters' servers. */
 export function choosePush(
   wanted: Settings["push"],
   store: PolicyStore["kind"],
@@ -43,11 +45,11 @@ export function choosePush(
   if (wanted === "auto") return store === "postgres" ? "postgres" : counters === "redis" ? "redis" : "process";
   if (wanted === "postgres" && store !== "postgres")
     throw new SettingError(["push"], "is postgres, and the policy store is not in PostgreSQL; use auto, redis or none");
-  if (wanted === "redis" && counters !== "redis") throw needsServers();
+  if (wanted === "redis" && counters !== "redis") throw needsRedis();
   return wanted;
 }
 
-function needsServers(): SettingError {
+function needsRedis(): SettingError {
   return new SettingError(
     ["push"],
     "is redis, and counters are in this process's memory; name servers with SLUICE_REDIS_URL (--redis), or use auto or none",

@@ -9,7 +9,7 @@ import type { Settings } from "../../settings/settings.ts";
 import { createRecordingLog } from "../../testing/recording-log.ts";
 import { prepareTokenFile } from "./first-token-file.ts";
 import { type OpenedStore, openStore } from "./open-store.ts";
-import type { KeptGeneration } from "./policy-snapshot.ts";
+import type { SnapshotGeneration } from "./policy-snapshot.ts";
 import { renderStoreUrl } from "./render-store-url.ts";
 
 let folder: string;
@@ -21,7 +21,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 const log = createRecordingLog(() => undefined);
 const patienceMs = { kept: 0, alone: 0 };
 const rows = { policies: [], underway: [], subjects: [], subjectLimits: [] };
-const kept: KeptGeneration = { store: "x", generation: 1, killSwitch: undefined, rows, tokens: [] };
+const kept: SnapshotGeneration = { store: "x", generation: 1, killSwitch: undefined, rows, tokens: [] };
 
 function settingsWith(flags: Record<string, string>): Settings {
   const reading = parseSettings({}, flags);
@@ -29,7 +29,7 @@ function settingsWith(flags: Record<string, string>): Settings {
   return reading.settings;
 }
 
-function open(url: string, recalled: KeptGeneration | undefined): Promise<OpenedStore> {
+function open(url: string, recalled: SnapshotGeneration | undefined): Promise<OpenedStore> {
   const keeper = { recallStored: async () => recalled };
   return openStore({ url, settings: settingsWith({ store: url }), keeper, log, patienceMs });
 }
@@ -37,21 +37,21 @@ function open(url: string, recalled: KeptGeneration | undefined): Promise<Opened
 describe("opening the policy store", () => {
   const nobody = "postgres://ann:secret@127.0.0.1:1/sluice";
 
-  it("opens one that is there", async () => {
+  it("opens one that is available", async () => {
     const { store, reached } = await open(`sqlite:${join(folder, "store.db")}`, undefined);
     expect(reached).toBe(true);
     expect((await store.readPulse()).generation).toBe(0);
     await store.close();
   });
 
-  it("fails where it cannot be reached and nothing was kept, and says what to do without the password", async () => {
+  it("fails if it is unavailable and nothing was kept, and says what to do without showing the password", async () => {
     const error = await open(nobody, undefined).catch((thrown: unknown) => thrown as Error);
     expect(error).toMatchObject({ name: "SettingError", message: expect.stringContaining("SLUICE_STORE_URL") });
     expect((error as Error).message).toContain("--policy-snapshot");
     expect((error as Error).message).not.toContain("secret");
   });
 
-  it("goes on with what was kept where it cannot be reached", async () => {
+  it("continues with the kept policies if it is unavailable", async () => {
     const opened = await open(nobody, kept);
     expect(opened).toMatchObject({ kept, reached: false });
     await expect(opened.store.readPulse()).rejects.toThrow();
@@ -68,18 +68,18 @@ describe("opening the policy store", () => {
   });
 });
 
-describe("where a store is", () => {
+describe("the address of a store", () => {
   it.each([
     ["postgres://ann:secret@db.example:5433/sluice?sslmode=require", "postgres://db.example:5433/sluice"],
     ["sqlite::memory:", "sqlite::memory:"],
     ["sqlite:/var/lib/sluice.db", "sqlite:/var/lib/sluice.db"],
     ["sqlite:///var/lib/sluice.db", "sqlite:/var/lib/sluice.db"],
     ["postgres://ann:secret@one,two:1/x", expect.not.stringContaining("secret")],
-  ])("%s is told as %s", (url, told) => expect(renderStoreUrl(url)).toEqual(told));
+  ])("%s is shown as %s", (url, told) => expect(renderStoreUrl(url)).toEqual(told));
 });
 
 describe("the file of the first token", () => {
-  it("is beside the store, its owner's alone, and whole", async () => {
+  it("is next to the store, readable by its owner alone, and whole", async () => {
     const store = `sqlite:${join(folder, "store.db")}`;
     const file = await prepareTokenFile({ store, adminTokenFile: undefined });
     expect(file.path).toBe(join(folder, "store.db-admin-token"));
@@ -90,12 +90,12 @@ describe("the file of the first token", () => {
     expect(await readdir(folder)).toEqual(["store.db-admin-token"]);
   });
 
-  it("leaves nothing behind where there is no token", async () => {
+  it("leaves nothing behind if there is no token", async () => {
     await (await prepareTokenFile({ store: "sqlite::memory:", adminTokenFile: join(folder, "token") })).discard();
     expect(await readdir(folder)).toEqual([]);
   });
 
-  it("is refused before there is a token, where it cannot be written", async () => {
+  it("is refused before the token is created, if it cannot be written", async () => {
     const adminTokenFile = join(folder, "missing", "token");
     await expect(prepareTokenFile({ store: "sqlite::memory:", adminTokenFile })).rejects.toThrow(
       "SLUICE_ADMIN_TOKEN_FILE",

@@ -9,22 +9,22 @@ import type { RolloutTime } from "../rollouts/rollout-time.ts";
 import { createTrialTallies, type TrialTallies } from "../rollouts/tally-trials.ts";
 import { finishWithin } from "./finish-within.ts";
 import type { PolicyKeeper } from "./policy-keeper.ts";
-import type { KeptGeneration } from "./policy-snapshot.ts";
+import type { SnapshotGeneration } from "./policy-snapshot.ts";
 import { renderStoreUrl } from "./render-store-url.ts";
 import { createReopeningStore, type ReopeningStore } from "./reopening-store.ts";
 
-/** The policy store that settings name, and what there is to start with while it cannot be reached. */
+/** The policy store that settings name, and policies to start with while it is unavailable. */
 export interface OpenedStore {
   readonly store: ReopeningStore;
-  /** What was kept of it the last time. */
-  readonly kept: KeptGeneration | undefined;
+  /** What was kept of it on disk. */
+  readonly kept: SnapshotGeneration | undefined;
   /** Whether it answered. */
   readonly reached: boolean;
-  /** What this process is called there. The id is no other's, nor its own after a restart. */
+  /** The name of this process in the store. The id is unique, even across restarts. */
   readonly node: { readonly id: string; readonly name: string };
-  /** Counts what is decided by policies on trial. */
+  /** Counts decisions of both versions during rollouts. */
   readonly tallies: TrialTallies;
-  /** Writes down what is tallied and closes the store. One that does not answer keeps no server from stopping. */
+  /** Writes pending tallies and closes the store. A store that does not answer does not keep a server from stopping. */
   close(): Promise<void>;
 }
 
@@ -33,7 +33,7 @@ export interface OpenStoreOptions {
   readonly settings: Settings;
   readonly keeper: Pick<PolicyKeeper, "recallStored">;
   readonly log: Logger;
-  /** How long a store that is not up yet is waited for: with something to start with instead, and without. */
+  /** How long to wait for a store that is not up yet: with policies to start with, and without. */
   readonly patienceMs?: { readonly kept: number; readonly alone: number } | undefined;
   readonly rolloutTime?: RolloutTime | undefined;
 }
@@ -42,9 +42,9 @@ const patience = { kept: 3_000, alone: 10_000 } as const;
 const againAfterMs = 250;
 
 /**
- * Opens the policy store. One that cannot be reached is waited for a while: a database is often started together with us. Then
- * what was kept of it has to do, and it is opened later. Throws a `SettingError` where nothing was kept, and where waiting
- * is of no use.
+ * Opens the policy store. Waits for an unavailable one, because a database is often started along with us. After that
+ * it starts with the policies kept on disk, and opens the store later. Throws a `SettingError` if nothing was kept, or
+ * if waiting cannot help.
  */
 export async function openStore(options: OpenStoreOptions): Promise<OpenedStore> {
   const { url, settings, keeper, log, patienceMs = patience, rolloutTime } = options;
@@ -63,10 +63,10 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
     const tallies = createTrialTallies({ store, node: node.id, log, ...time });
     return { store, kept, reached, node, tallies, close: () => closeStore(store, tallies, log) };
   };
-  // A file is there or not; one that another process is just making is waited for where it is opened.
+  // A file exists or not; opening waits for one that another process is creating.
   const waitMs = store.kind === "sqlite" ? 0 : kept === undefined ? patienceMs.alone : patienceMs.kept;
   const untilMs = performance.now() + waitMs;
-  let told = false;
+  let isReported = false;
   for (;;) {
     try {
       await store.open();
@@ -80,8 +80,8 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
         await store.close();
         throw new SettingError(["store"], away ? `${reason}; ${whatToDo(url)}` : reason);
       }
-      if (!told) log.warn("store.unreachable_at_start", { store: where, reason });
-      told = true;
+      if (!isReported) log.warn("store.unreachable_at_start", { store: where, reason });
+      isReported = true;
       await pause(againAfterMs);
     }
   }
@@ -95,5 +95,5 @@ async function closeStore(store: ReopeningStore, tallies: TrialTallies, log: Log
 function whatToDo(url: string): string {
   return url.startsWith("sqlite:")
     ? "name a file that this process may write, or an empty one"
-    : "start it or correct the address; with --policy-snapshot a server that has once been started does without it";
+    : "start it or correct the address; with --policy-snapshot a server can start without it after its first start";
 }

@@ -10,7 +10,7 @@ const policy = (id: string, limit: number): Record<string, unknown> => ({
 });
 const parse = (...policies: readonly Record<string, unknown>[]): PolicySet => parsePolicies({ policies });
 
-it("takes up files and store, each without losing the other, and tells of each conflict once", () => {
+it("applies files and store, each without losing the other, and logs each conflict once", () => {
   const lines: LoggedLine[] = [];
   const limiter = createLimiter({ policies: parse(policy("p", 1)) });
   const inForce = createPoliciesInForce({
@@ -37,7 +37,7 @@ it("takes up files and store, each without losing the other, and tells of each c
   expect(lines).toHaveLength(3);
 });
 
-it("changes nothing where the limiter cannot use what it is given", () => {
+it("changes nothing if the limiter cannot use the policies", () => {
   const limiter = createLimiter({ policies: parse(policy("p", 1)) });
   const log = createRecordingLog(() => undefined);
   const files = limiter.snapshot.policySet;

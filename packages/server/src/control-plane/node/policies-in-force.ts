@@ -1,4 +1,5 @@
-import type { Limiter, PolicySet, SnapshotInfo } from "sluice";
+import type { Limiter, PolicySet } from "sluice";
+import type { SnapshotInfo } from "sluice/internal";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import {
   type MergedPolicies,
@@ -8,28 +9,28 @@ import {
   renderOverridden,
 } from "../documents/merge-policies.ts";
 
-/** What the limiter decides by: policies of files, of the store, or of both. */
+/** The policies that the limiter decides by: from files, from the store, or from both. */
 export interface PoliciesInForce {
-  /** Takes up other policies from files. Throws where the limiter cannot use them, and then changes nothing. */
+  /** Applies other policies from files. Throws if the limiter cannot use them, and then changes nothing. */
   useFiles(policySet: PolicySet): SnapshotInfo;
   /**
-   * The same for the store. `compose` makes its policies, which may refer to those of files, and is asked again when those have
-   * changed.
+   * The same for the store. `compose` makes its policies, which may refer to those of files, and is called again when
+   * those change.
    */
   useStored(compose: (files: PolicySet) => PolicySet): SnapshotInfo;
-  /** What both have, so that only one of them is in force. */
+  /** Objects that both have, so that only one of the two is in force. */
   readonly overridden: readonly Overridden[];
-  /** What files have. */
+  /** The policies of the files. */
   readonly files: PolicySet;
 }
 
 export interface PoliciesInForceOptions {
   readonly limiter: Pick<Limiter, "usePolicies" | "snapshot">;
-  /** What the limiter runs on already. */
+  /** The policies that the limiter already uses. */
   readonly files: PolicySet;
   readonly precedence: Precedence;
   readonly log: Logger;
-  /** Hears of every set that was taken up. */
+  /** Called with every set that was applied. */
   readonly onUsed: (policySet: PolicySet) => void;
 }
 
@@ -38,32 +39,32 @@ export function createPoliciesInForce(options: PoliciesInForceOptions): Policies
   let { files } = options;
   let stored: Compose | undefined;
   let overridden: readonly Overridden[] = [];
-  /** What has been told of, so that it is told once. */
-  let told: ReadonlySet<string> = new Set();
+  /** Overlaps that have been logged, so that each is logged once. */
+  let reported: ReadonlySet<string> = new Set();
 
   function use(nextFiles: PolicySet, nextStored: Compose | undefined): SnapshotInfo {
     const merged: MergedPolicies =
       nextStored === undefined
         ? { policySet: nextFiles, overridden: [] }
         : mergePolicies(nextFiles, nextStored(nextFiles), precedence);
-    const taken = limiter.usePolicies(merged.policySet);
+    const applied = limiter.usePolicies(merged.policySet);
     files = nextFiles;
     stored = nextStored;
     overridden = merged.overridden;
-    tell();
+    logOverlaps();
     onUsed(merged.policySet);
-    return taken;
+    return applied;
   }
 
-  function tell(): void {
+  function logOverlaps(): void {
     const now = new Set(overridden.map(renderOverridden));
-    const fresh = overridden.filter((one) => !told.has(renderOverridden(one)));
-    told = now;
+    const fresh = overridden.filter((one) => !reported.has(renderOverridden(one)));
+    reported = now;
     if (fresh.length === 0) return;
     const policies = fresh.filter(({ kind }) => kind !== "subject").map(renderOverridden);
     const subjects = fresh.length - policies.length;
     log.warn(precedence === "files" ? "policies.files_win" : "policies.store_wins", {
-      policies: policies.slice(0, maxTold),
+      policies: policies.slice(0, maxLogged),
       count: fresh.length,
       ...(subjects > 0 ? { subjects } : undefined),
     });
@@ -83,4 +84,4 @@ export function createPoliciesInForce(options: PoliciesInForceOptions): Policies
 
 type Compose = (files: PolicySet) => PolicySet;
 
-const maxTold = 20;
+const maxLogged = 20;

@@ -2,10 +2,10 @@ import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { digestOf } from "../../data-plane/policy-files/policy-files.ts";
+import { digestFiles } from "../../data-plane/policy-files/policy-files.ts";
 import { createRecordingLog, type LoggedLine } from "../../testing/recording-log.ts";
 import { PolicyKeeper } from "./policy-keeper.ts";
-import type { KeptGeneration } from "./policy-snapshot.ts";
+import type { SnapshotGeneration } from "./policy-snapshot.ts";
 
 let folder: string;
 let file: string;
@@ -24,7 +24,7 @@ const log = createRecordingLog((line) => {
 const createKeeper = (): PolicyKeeper => new PolicyKeeper({ file, log });
 
 const store = "postgres://db:5432/sluice";
-const kept: KeptGeneration = {
+const kept: SnapshotGeneration = {
   store,
   generation: 7,
   killSwitch: { mode: "open", sinceMs: 1, untilMs: 2, reason: "why", author: "ann" },
@@ -38,34 +38,34 @@ const kept: KeptGeneration = {
   },
   tokens: [],
 };
-/** As it comes back: what is undefined is absent. */
-const asJson = JSON.parse(JSON.stringify(kept)) as KeptGeneration;
+/** As it is read back: undefined fields are absent. */
+const asJson = JSON.parse(JSON.stringify(kept)) as SnapshotGeneration;
 const text = "policies: []\n";
 
-describe("what is kept of a policy store", () => {
-  it("comes back as it was, for the same store, and is its owner's alone", async () => {
+describe("the kept state of a policy store", () => {
+  it("comes back as it was, for the same store, and is readable by its owner alone", async () => {
     await createKeeper().keepStored(kept);
     expect((await stat(file)).mode & 0o777).toBe(0o600);
     expect(await createKeeper().recallStored(store)).toEqual(asJson);
     expect(await createKeeper().recallStored("postgres://other:5432/sluice")).toBeUndefined();
     expect(lines.map(({ level, fields }) => [level, fields.reason])).toEqual([
-      ["error", `holds the policies of ${store}, and those of postgres://other:5432/sluice are asked for`],
+      ["error", `holds the policies of ${store}, and not those of postgres://other:5432/sluice`],
     ]);
   });
 
-  it("is undefined where nothing was kept, or no file is named", async () => {
+  it("is undefined if nothing was kept, or no file is named", async () => {
     expect(await createKeeper().recallStored(store)).toBeUndefined();
     expect(await new PolicyKeeper({ file: undefined, log }).recallStored(store)).toBeUndefined();
     expect(lines).toEqual([]);
   });
 
-  it("is kept beside the policy files, whichever of them changes", async () => {
+  it("is kept along with the policy files, whichever of them changes", async () => {
     const path = join(folder, "policies.yaml");
     await writeFile(path, text);
     const files = [{ file: path, text }];
     const first = createKeeper();
     await first.keepStored(kept);
-    await first.keep(path, { files, digest: digestOf(files) }, 3);
+    await first.keep(path, { files, digest: digestFiles(files) }, 3);
     const second = createKeeper();
     expect(await second.recallStored(store)).toEqual(asJson);
     await rm(path);
@@ -73,19 +73,19 @@ describe("what is kept of a policy store", () => {
     await second.keepStored({ ...kept, generation: 8 });
     const third = createKeeper();
     expect((await third.recallStored(store))?.generation).toBe(8);
-    expect((await third.load(path)).loaded.digest).toBe(digestOf(files));
+    expect((await third.load(path)).loaded.digest).toBe(digestFiles(files));
   });
 
-  it("stays while files change before the store is heard from", async () => {
+  it("stays while files change before the store answers", async () => {
     await createKeeper().keepStored(kept);
     const keeper = createKeeper();
     await keeper.recallStored(store);
     const files = [{ file: "/p.yaml", text }];
-    await keeper.keep("/p.yaml", { files, digest: digestOf(files) }, 1);
+    await keeper.keep("/p.yaml", { files, digest: digestFiles(files) }, 1);
     expect(await createKeeper().recallStored(store)).toEqual(asJson);
   });
 
-  it("is refused where somebody changed it", async () => {
+  it("is refused if it was edited", async () => {
     await createKeeper().keepStored(kept);
     await writeFile(file, (await readFile(file, "utf8")).replace('"owner":"team"', '"owner":"mine"'));
     expect(await createKeeper().recallStored(store)).toBeUndefined();

@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
 import { type Problem, SluiceError } from "sluice";
-import { parsePolicies } from "../../data-plane/policy-files/parse-policies.ts";
+import { parseServedPolicies } from "../../data-plane/policy-files/parse-served-policies.ts";
 import {
-  digestOf,
+  digestFiles,
   type LoadedPolicies,
   type PolicyFiles,
   type RefusedPolicies,
@@ -10,39 +10,39 @@ import {
 } from "../../data-plane/policy-files/policy-files.ts";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import {
-  type KeptGeneration,
   type PolicySnapshot,
-  readKeptGeneration,
   readPolicySnapshot,
+  readSnapshotGeneration,
+  type SnapshotGeneration,
   writePolicySnapshot,
 } from "./policy-snapshot.ts";
 
-/** Policies to start with, and what was wrong with those on disk, if these are older ones. */
+/** Policies to start with, and the problems of those on disk, if these are older ones. */
 export interface StartingPolicies {
   readonly loaded: LoadedPolicies;
-  /** The files themselves, to be kept; undefined where they come from the snapshot, or there are none. */
+  /** The files themselves, to be kept; undefined if the policies come from the snapshot, or there are none. */
   readonly files: PolicyFiles | undefined;
   /** Undefined: they are those on disk. */
   readonly refused: RefusedPolicies | undefined;
 }
 
 export interface PolicyKeeperOptions {
-  /** Path of the snapshot. Undefined: none is kept, and none is taken. */
+  /** The path of the snapshot. Undefined: none is written or read. */
   readonly file: string | undefined;
   readonly log: Logger;
   readonly nowMs?: () => number;
 }
 
 /**
- * Keeps the last good policies on disk, those of files and those of a policy store in one snapshot, and starts with them when there
- * is nothing better. Snapshots are written one after the other, and of several that wait only the last.
+ * Keeps the last good policies on disk, from files and from a policy store in one snapshot, and starts with them if
+ * nothing newer is available. Snapshots are written one at a time, and of several waiting ones only the last.
  */
 export class PolicyKeeper {
   readonly #file: string | undefined;
   readonly #log: Logger;
   readonly #nowMs: () => number;
   #files = noFiles;
-  #stored: KeptGeneration | undefined;
+  #stored: SnapshotGeneration | undefined;
   #writtenMs: number | undefined;
   #writing: Promise<void> = Promise.resolve();
   #latest = 0;
@@ -53,19 +53,19 @@ export class PolicyKeeper {
     this.#nowMs = nowMs;
   }
 
-  /** When the snapshot on disk was written; undefined while none is known. */
+  /** When the snapshot on disk was written; undefined if unknown. */
   get writtenMs(): number | undefined {
     return this.#writtenMs;
   }
 
-  /** Loads what is at the path, or else takes the snapshot. Throws `invalid_policies` where there is neither. */
+  /** Loads the policies at the path, or else the snapshot. Throws `invalid_policies` if there is neither. */
   async load(path: string): Promise<StartingPolicies> {
     let seen = "";
     try {
       const files = await readPolicyFiles(path);
       const { digest } = files;
       seen = digest;
-      return { loaded: { ...parsePolicies(files.files), digest }, files, refused: undefined };
+      return { loaded: { ...parseServedPolicies(files.files), digest }, files, refused: undefined };
     } catch (error) {
       if (this.#file === undefined || !(error instanceof SluiceError) || error.code !== "invalid_policies") throw error;
       const loaded = await this.#loadSnapshot(this.#file, path, error.problems);
@@ -74,38 +74,38 @@ export class PolicyKeeper {
     }
   }
 
-  /** Keeps these files. Never throws: what cannot be written is reported. */
+  /** Keeps these files. Never throws: a failure to write is reported. */
   keep(path: string, files: PolicyFiles, generation: number): Promise<void> {
     this.#files = { ...files, path: resolve(path), generation };
     return this.#writeInTurn();
   }
 
-  /** What was kept of a policy store, which goes on being kept; undefined where nothing was, or it cannot be used. */
-  async recallStored(store: string): Promise<KeptGeneration | undefined> {
+  /** What was kept of a policy store, and stays in the snapshot; undefined if nothing was, or it cannot be used. */
+  async recallStored(store: string): Promise<SnapshotGeneration | undefined> {
     if (this.#file === undefined) return undefined;
     try {
-      const found = await readKeptGeneration(this.#file, store);
+      const found = await readSnapshotGeneration(this.#file, store);
       this.#stored ??= found?.kept;
       if (found !== undefined) this.#writtenMs = found.writtenMs;
       return found?.kept;
     } catch (error) {
-      this.#log.error("snapshot.unusable", { snapshot: this.#file, reason: reasonOf(error) });
+      this.#log.error("snapshot.unusable", { snapshot: this.#file, reason: renderReason(error) });
       return undefined;
     }
   }
 
-  /** Keeps this generation of a policy store, beside the files. Never throws. */
-  keepStored(stored: KeptGeneration): Promise<void> {
+  /** Keeps this generation of a policy store, along with the files. Never throws. */
+  keepStored(stored: SnapshotGeneration): Promise<void> {
     this.#stored = stored;
     return this.#writeInTurn();
   }
 
-  /** Resolves when what is being written is, or after a moment. */
+  /** Resolves when pending writes have finished, or after a moment. */
   close(): Promise<void> {
     return Promise.race([this.#writing, moment()]);
   }
 
-  /** What the snapshot holds, or undefined. It was good once, but perhaps not to this version of Sluice. */
+  /** The content of the snapshot, or undefined. It was good once, but perhaps not for this version of Sluice. */
   async #loadSnapshot(file: string, path: string, problems: readonly Problem[]): Promise<LoadedPolicies | undefined> {
     const snapshot = await this.#recall(file, path);
     if (snapshot === undefined) return undefined;
@@ -129,14 +129,14 @@ export class PolicyKeeper {
     try {
       return await readPolicySnapshot(file, path);
     } catch (error) {
-      this.#log.error("snapshot.unusable", { snapshot: file, reason: reasonOf(error) });
+      this.#log.error("snapshot.unusable", { snapshot: file, reason: renderReason(error) });
       return undefined;
     }
   }
 
   #parse(file: string, { files, digest }: PolicySnapshot): LoadedPolicies | undefined {
     try {
-      return { ...parsePolicies(files), digest };
+      return { ...parseServedPolicies(files), digest };
     } catch (error) {
       if (!(error instanceof SluiceError)) throw error;
       const problems = error.problems.slice(0, maxReported);
@@ -161,7 +161,7 @@ export class PolicyKeeper {
       this.#writtenMs = atMs;
       this.#log.debug("snapshot.written", { snapshot: file, generation: this.#files.generation });
     } catch (error) {
-      this.#log.warn("snapshot.write_failed", { snapshot: file, reason: reasonOf(error) });
+      this.#log.warn("snapshot.write_failed", { snapshot: file, reason: renderReason(error) });
     }
   }
 }
@@ -172,14 +172,14 @@ const noFiles: Pick<PolicySnapshot, "path" | "generation" | "digest" | "files"> 
   path: "",
   generation: 0,
   files: [],
-  digest: digestOf([]),
+  digest: digestFiles([]),
 };
 
-/** A disk that hangs keeps nobody from stopping. */
+/** A disk that hangs does not keep the server from stopping. */
 function moment(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 2_000).unref());
 }
 
-function reasonOf(error: unknown): string {
+function renderReason(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

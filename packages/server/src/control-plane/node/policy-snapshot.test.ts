@@ -3,8 +3,9 @@ import { once } from "node:events";
 import { chmod, mkdir, mkdtemp, readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { PolicyFile } from "sluice/policy-file";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { digestOf, type PolicyFile } from "../../data-plane/policy-files/policy-files.ts";
+import { digestFiles } from "../../data-plane/policy-files/policy-files.ts";
 import {
   type PolicySnapshot,
   readPolicySnapshot,
@@ -22,98 +23,98 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 
 const path = "/etc/sluice/policies.yaml";
 
-function snapshotOf(text: string, generation = 3): PolicySnapshot {
+function createSnapshot(text: string, generation = 3): PolicySnapshot {
   const files: readonly PolicyFile[] = [{ file: path, text }];
-  return { path, files, digest: digestOf(files), generation, writtenMs: Date.UTC(2026, 0, 2) };
+  return { path, files, digest: digestFiles(files), generation, writtenMs: Date.UTC(2026, 0, 2) };
 }
 
 describe("a policy snapshot", () => {
   it("comes back as it was written, readable by its owner alone", async () => {
-    const snapshot = snapshotOf("policies: []\n# ünï\n");
+    const snapshot = createSnapshot("policies: []\n# ünï\n");
     await writePolicySnapshot(file, snapshot);
     expect(await readPolicySnapshot(file, path)).toEqual(snapshot);
     expect((await stat(file)).mode & 0o777).toBe(0o600);
     expect(await readdir(folder)).toEqual(["snapshot.json"]);
   });
 
-  it("replaces the one before, and makes its folder", async () => {
+  it("replaces the previous one, and creates its folder", async () => {
     const deep = join(folder, "a", "b", "snapshot.json");
-    await writePolicySnapshot(deep, snapshotOf("one"));
+    await writePolicySnapshot(deep, createSnapshot("one"));
     await chmod(deep, 0o644);
-    await writePolicySnapshot(deep, snapshotOf("two"));
+    await writePolicySnapshot(deep, createSnapshot("two"));
     expect((await readPolicySnapshot(deep, path))?.files[0]?.text).toBe("two");
     expect((await stat(deep)).mode & 0o777).toBe(0o600);
   });
 
-  it("is undefined where there is none", async () => {
+  it("is undefined if there is none", async () => {
     expect(await readPolicySnapshot(file, path)).toBeUndefined();
   });
 
-  it("is not taken for that of other policies", async () => {
-    await writePolicySnapshot(file, snapshotOf("one"));
+  it("is not mistaken for a snapshot of other policies", async () => {
+    await writePolicySnapshot(file, createSnapshot("one"));
     await expect(readPolicySnapshot(file, "/etc/sluice/polices.yaml")).rejects.toThrow(
-      "holds the policies of /etc/sluice/policies.yaml, and those of /etc/sluice/polices.yaml are asked for",
+      "holds the policies of /etc/sluice/policies.yaml, and not those of /etc/sluice/polices.yaml",
     );
   });
 
-  const good = renderPolicySnapshot(snapshotOf("policies: []\n"));
+  const good = renderPolicySnapshot(createSnapshot("policies: []\n"));
   it.each([
-    ["cut off", good.slice(0, -20), /cut off/],
-    ["empty", "", /cut off/],
-    ["other JSON", "[1]", /no snapshot/],
-    ["of a later format", good.replace('"sluice_policy_snapshot":1', '"sluice_policy_snapshot":2'), /no snapshot/],
+    ["truncated", good.slice(0, -20), /truncated/],
+    ["empty", "", /truncated/],
+    ["other JSON", "[1]", /not a snapshot/],
+    ["of a later format", good.replace('"sluice_policy_snapshot":1', '"sluice_policy_snapshot":2'), /not a snapshot/],
     ["edited by hand", good.replace("policies: []", "policies: [ ]"), /was changed/],
     ["without files", good.replace('"files":', '"other":'), /lacks/],
     ["without a time", good.replace(/"written":"[^"]*"/, '"written":"soon"'), /when it was written/],
-  ])("is refused where it is %s", async (_what, text, reason) => {
+  ])("is refused if it is %s", async (_what, text, reason) => {
     await writeFile(file, text);
     await expect(readPolicySnapshot(file, path)).rejects.toThrow(reason);
   });
 
-  /** What is left of a writer, or what it is writing now: half a snapshot, last touched so long ago. */
+  /** A leftover draft, or one being written now: half a snapshot, last touched this long ago. */
   async function leaveDraft(name: string, ageMs: number): Promise<void> {
     const draft = join(folder, name);
-    await writeFile(draft, renderPolicySnapshot(snapshotOf("new")).slice(0, 50));
+    await writeFile(draft, renderPolicySnapshot(createSnapshot("new")).slice(0, 50));
     const touched = new Date(Date.now() - ageMs);
     await utimes(draft, touched, touched);
   }
 
-  it("stays whole when its writer ends before the new one has its name, and the draft is cleared away in time", async () => {
-    await writePolicySnapshot(file, snapshotOf("old"));
+  it("stays whole when its writer ends before renaming the new one, and the draft is deleted later", async () => {
+    await writePolicySnapshot(file, createSnapshot("old"));
     await leaveDraft(".snapshot.json.draft-1-abc", 2 * 3_600_000);
     expect((await readPolicySnapshot(file, path))?.files[0]?.text).toBe("old");
-    await writePolicySnapshot(file, snapshotOf("newer"));
+    await writePolicySnapshot(file, createSnapshot("newer"));
     expect((await readPolicySnapshot(file, path))?.files[0]?.text).toBe("newer");
     expect(await readdir(folder)).toEqual(["snapshot.json"]);
   });
 
-  it("leaves alone what another writer is writing, also one in another container that has our own process id", async () => {
+  it("leaves another writer's draft alone, even from another container with the same process id", async () => {
     const draft = `.snapshot.json.draft-${process.pid}`;
     await leaveDraft(draft, 0);
-    await writePolicySnapshot(file, snapshotOf("one"));
+    await writePolicySnapshot(file, createSnapshot("one"));
     expect(await readdir(folder)).toEqual([draft, "snapshot.json"]);
   });
 
-  it("is whole where several write at once, and none of them fails", async () => {
+  it("is whole if several write at once, and none of them fails", async () => {
     const texts = Array.from({ length: 20 }, (_, i) => String(i).repeat(20_000));
-    await Promise.all(texts.map((text) => writePolicySnapshot(file, snapshotOf(text))));
+    await Promise.all(texts.map((text) => writePolicySnapshot(file, createSnapshot(text))));
     expect(texts).toContain((await readPolicySnapshot(file, path))?.files[0]?.text);
     expect(await readdir(folder)).toEqual(["snapshot.json"]);
   });
 
-  it("leaves no draft where it cannot be given its name", async () => {
+  it("leaves no draft if it cannot be renamed", async () => {
     await mkdir(file);
-    await expect(writePolicySnapshot(file, snapshotOf("one"))).rejects.toThrow();
+    await expect(writePolicySnapshot(file, createSnapshot("one"))).rejects.toThrow();
     expect(await readdir(folder)).toEqual(["snapshot.json"]);
   });
 
   it("is whole whenever its writer is killed", async () => {
     const script = `
-      import { digestOf } from ${JSON.stringify(new URL("../../data-plane/policy-files/policy-files.ts", import.meta.url).href)};
+      import { digestFiles } from ${JSON.stringify(new URL("../../data-plane/policy-files/policy-files.ts", import.meta.url).href)};
       import { writePolicySnapshot } from ${JSON.stringify(new URL("policy-snapshot.ts", import.meta.url).href)};
       for (let generation = 1; ; generation++) {
         const files = [{ file: "p.yaml", text: String(generation).repeat(50_000) }];
-        const snapshot = { path: ${JSON.stringify(path)}, files, digest: digestOf(files), generation, writtenMs: 0 };
+        const snapshot = { path: ${JSON.stringify(path)}, files, digest: digestFiles(files), generation, writtenMs: 0 };
         await writePolicySnapshot(${JSON.stringify(file)}, snapshot);
         if (generation % 7 === 3) process.stdout.write("x");
       }`;

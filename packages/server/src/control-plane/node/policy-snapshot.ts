@@ -1,32 +1,33 @@
 import { createHash, randomUUID } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { digestOf, type PolicyFile, type PolicyFiles } from "../../data-plane/policy-files/policy-files.ts";
-import type { StoredGeneration } from "../documents/assemble-stored.ts";
+import type { PolicyFile } from "sluice/policy-file";
+import { digestFiles, type PolicyFiles } from "../../data-plane/policy-files/policy-files.ts";
+import type { StoredGeneration } from "../documents/stored-generation.ts";
 
-/** The last good policies, kept on disk to start with while the files or the store that they are from cannot be had. */
+/** The last good policies, kept on disk to start with while their files or store are unavailable. */
 export interface PolicySnapshot extends PolicyFiles {
-  /** Where the files were, as an absolute path; empty where there were none. */
+  /** The absolute path of the files; empty if there were none. */
   readonly path: string;
-  /** Which generation of policies they were, in the process that wrote them. */
+  /** The generation of the policies, in the process that wrote them. */
   readonly generation: number;
   readonly writtenMs: number;
-  /** What the policy store had. */
-  readonly stored?: KeptGeneration | undefined;
+  /** The policies of the policy store. */
+  readonly stored?: SnapshotGeneration | undefined;
 }
 
-/** A generation of the policy store, and which store that was. */
-export interface KeptGeneration extends StoredGeneration {
+/** A generation of the policy store, and the store's address. */
+export interface SnapshotGeneration extends StoredGeneration {
   /** Without user and password. */
   readonly store: string;
 }
 
-/** What a file must say of itself to be read; another number is another format. */
+/** The format that a file must state to be read; another number is another format. */
 const format = 1;
 const maxBytes = 256 * 1024 * 1024;
 
 /**
- * Writes a snapshot in one stroke: to a file of its own beside it, to the disk, and only then under its name. Whenever the
+ * Writes a snapshot atomically: to a temporary file next to it, to the disk, and only then under its name. Whenever the
  * machine stops, the file is whole: the old one or the new. Only its owner may read it.
  */
 export async function writePolicySnapshot(file: string, snapshot: PolicySnapshot): Promise<void> {
@@ -55,38 +56,37 @@ async function writeDraft(draft: string, text: string): Promise<void> {
   }
 }
 
-/** Reads a snapshot of the policies at a path. Undefined where there is none; throws where it cannot be used, and why. */
+/** Reads a snapshot of the policies at a path. Undefined if there is none; throws the reason if it cannot be used. */
 export async function readPolicySnapshot(file: string, path: string): Promise<PolicySnapshot | undefined> {
   const text = await readText(file);
   if (text === undefined) return undefined;
   const snapshot = parsePolicySnapshot(text);
   if (snapshot.path !== resolve(path))
-    throw new Error(`holds the policies of ${snapshot.path}, and those of ${resolve(path)} are asked for`);
+    throw new Error(`holds the policies of ${snapshot.path}, and not those of ${resolve(path)}`);
   return snapshot;
 }
 
-/** What was kept of a policy store. Undefined where nothing was; throws where it cannot be used, and why. */
-export async function readKeptGeneration(
+/** What was kept of a policy store. Undefined if nothing was; throws the reason if it cannot be used. */
+export async function readSnapshotGeneration(
   file: string,
   store: string,
-): Promise<{ readonly kept: KeptGeneration; readonly writtenMs: number } | undefined> {
+): Promise<{ readonly kept: SnapshotGeneration; readonly writtenMs: number } | undefined> {
   const text = await readText(file);
   if (text === undefined) return undefined;
   const { stored, writtenMs } = parsePolicySnapshot(text);
   if (stored === undefined) return undefined;
-  if (stored.store !== store)
-    throw new Error(`holds the policies of ${stored.store}, and those of ${store} are asked for`);
+  if (stored.store !== store) throw new Error(`holds the policies of ${stored.store}, and not those of ${store}`);
   return { kept: stored, writtenMs };
 }
 
 export function renderPolicySnapshot(snapshot: PolicySnapshot): string {
   const { path, generation, writtenMs, digest, files, stored } = snapshot;
   const written = new Date(writtenMs).toISOString();
-  const kept = stored === undefined ? undefined : { stored, stored_digest: digestOfText(JSON.stringify(stored)) };
+  const kept = stored === undefined ? undefined : { stored, stored_digest: digestText(JSON.stringify(stored)) };
   return `${JSON.stringify({ sluice_policy_snapshot: format, path, generation, written, digest, files, ...kept })}\n`;
 }
 
-function digestOfText(text: string): string {
+function digestText(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
@@ -95,18 +95,18 @@ function parsePolicySnapshot(text: string): PolicySnapshot {
   try {
     value = JSON.parse(text);
   } catch {
-    throw new Error("is cut off, or no snapshot at all");
+    throw new Error("is truncated, or not a snapshot at all");
   }
   const found = typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
   const { sluice_policy_snapshot: is, path, generation, written, digest, files, stored, stored_digest } = found;
-  if (is !== format) throw new Error("is no snapshot that this version of Sluice writes");
+  if (is !== format) throw new Error("is not a snapshot of this version of Sluice");
   const writtenMs = Date.parse(String(written));
   if (typeof path !== "string" || typeof generation !== "number" || typeof digest !== "string" || !isFiles(files))
-    throw new Error("lacks something that every snapshot has");
+    throw new Error("lacks a field that every snapshot has");
   if (Number.isNaN(writtenMs)) throw new Error("does not say when it was written");
-  if (digestOf(files) !== digest) throw new Error("was changed since it was written");
-  // It holds what was written, in the same order, or it is not taken for what it says.
-  if (stored !== undefined && digestOfText(JSON.stringify(stored)) !== stored_digest)
+  if (digestFiles(files) !== digest) throw new Error("was changed since it was written");
+  // The digest covers the content in its written order; anything else is rejected.
+  if (stored !== undefined && digestText(JSON.stringify(stored)) !== stored_digest)
     throw new Error("was changed since it was written");
   return {
     path,
@@ -114,7 +114,7 @@ function parsePolicySnapshot(text: string): PolicySnapshot {
     writtenMs,
     digest,
     files,
-    ...(stored === undefined ? {} : { stored: stored as KeptGeneration }),
+    ...(stored === undefined ? {} : { stored: stored as SnapshotGeneration }),
   };
 }
 
@@ -135,7 +135,7 @@ async function readText(file: string): Promise<string | undefined> {
     throw error;
   });
   if (found === undefined) return undefined;
-  if (!found.isFile()) throw new Error("is no file");
+  if (!found.isFile()) throw new Error("is not a file");
   if (found.size > maxBytes) throw new Error(`is ${found.size} bytes long; at most ${maxBytes} are read`);
   return readFile(file, "utf8");
 }
@@ -144,10 +144,10 @@ function draftPrefix(file: string): string {
   return `.${basename(file)}.draft-`;
 }
 
-/** A draft that nobody has touched for so long is nobody's any more. */
+/** A draft untouched for this long is abandoned. */
 const draftLivesMs = 3_600_000;
 
-/** What a process left behind that ended while it was writing. What another one may be writing now is left alone. */
+/** Removes drafts of processes that ended while writing. A draft that another process may be writing is left alone. */
 async function removeOldDrafts(file: string): Promise<void> {
   const prefix = draftPrefix(file);
   const folder = dirname(file);
@@ -159,7 +159,7 @@ async function removeOldDrafts(file: string): Promise<void> {
   }
 }
 
-/** The new name is on the disk as well; where folders cannot be synced, it will be. */
+/** Syncs the new name to disk, on systems that can sync folders. */
 async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, "r").catch(() => undefined);
   await handle?.sync().catch(() => undefined);

@@ -5,25 +5,25 @@ import { type Push, parseGeneration } from "./push.ts";
 import { createPushLog } from "./push-log.ts";
 
 /**
- * By LISTEN. The NOTIFY is a part of each change, so that nobody hears of one that was undone. Beside a server without them, such as
- * CockroachDB, nodes only look.
+ * Push by LISTEN. The NOTIFY is part of each change, so changes that are undone are never announced. With a server that
+ * has neither, such as CockroachDB, nodes only poll.
  */
 export function createPostgresPush(url: string, where: string, log: Logger): Push {
-  const told = createPushLog(log, where);
-  let heard: (generation?: number) => void = () => undefined;
+  const pushLog = createPushLog(log, where);
+  let notify: (generation?: number) => void = () => undefined;
   let connected = false;
   const listener = openPostgresListener({
     url,
     channel: generationChannel,
     applicationName: "sluice listen",
-    onMessage: (message) => heard(parseGeneration(message)),
+    onMessage: (message) => notify(parseGeneration(message)),
     onState(state, why): void {
       connected = state === "listening";
       if (connected) {
-        told.connected();
-        heard();
-      } else if (state === "refused") told.refused(why ?? "it knows no LISTEN");
-      else told.lost(why ?? "the connection was lost");
+        pushLog.connected();
+        notify();
+      } else if (state === "refused") pushLog.refused(why ?? "the server has no LISTEN");
+      else pushLog.lost(why ?? "the connection was lost");
     },
   });
   return {
@@ -32,8 +32,8 @@ export function createPostgresPush(url: string, where: string, log: Logger): Pus
       return connected;
     },
     announce(): void {},
-    listen(onHeard): void {
-      heard = onHeard;
+    listen(onAnnounced): void {
+      notify = onAnnounced;
     },
     close: () => void listener.close(),
   };

@@ -2,10 +2,10 @@ import type { Push, PushKind } from "./push.ts";
 
 type Listener = (generation?: number) => void;
 
-/** Who listens in this process, by store. */
+/** The listeners in this process, by store. */
 const listeners = new Map<string, Set<Listener>>();
 
-/** Among all that has the same store open in this process. `store` is its `where`. */
+/** Push among all parts of this process that have the same store open. `store` is its `where`. */
 export function createProcessPush(store: string, kind: Extract<PushKind, "process" | "none"> = "process"): Push {
   let own: Listener | undefined;
   return {
@@ -15,9 +15,9 @@ export function createProcessPush(store: string, kind: Extract<PushKind, "proces
       if (kind === "none") return;
       for (const listener of listeners.get(store) ?? []) listener(generation);
     },
-    listen(onHeard): void {
+    listen(onAnnounced): void {
       if (kind === "none") return;
-      own = onHeard;
+      own = onAnnounced;
       const all = listeners.get(store) ?? new Set();
       listeners.set(store, all.add(own));
     },

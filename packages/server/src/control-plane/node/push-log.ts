@@ -1,6 +1,6 @@
 import type { Logger } from "../../observe/telemetry/logger.ts";
 
-/** Tells when nodes stop hearing of changes, and when they do again; not of every attempt. */
+/** Logs when nodes stop receiving announcements of changes, and when they do again; not every attempt. */
 export interface PushLog {
   connected(): void;
   lost(reason: string): void;

@@ -24,7 +24,7 @@ function listenTo(push: Push): (number | undefined)[] {
   return heard;
 }
 
-describe("what a push says", () => {
+describe("a push message", () => {
   it.each([
     ["12", 12],
     ["0", 0],
@@ -37,7 +37,7 @@ describe("what a push says", () => {
 });
 
 describe("a push", () => {
-  it("within a process reaches all that have the same store", () => {
+  it("within a process reaches every part that has the same store open", () => {
     const [one, two, other] = [createProcessPush("a"), createProcessPush("a"), createProcessPush("b")];
     const heard = [one, two, other].map(listenTo);
     one.announce(3);
@@ -47,7 +47,7 @@ describe("a push", () => {
     expect(heard).toEqual([[3, 4], [3], []]);
   });
 
-  it("by Valkey reaches other nodes, and a connection is a reason to look", async () => {
+  it("by Valkey reaches other nodes, and connecting triggers a look", async () => {
     const server = await startServer({ flavor: "valkey" });
     open.push(server);
     const [one, two] = [1, 2].map(() => createRedisPush(parseRedisUrl(server.url), "s", log));
@@ -66,7 +66,7 @@ describe("a push", () => {
     await vi.waitFor(() => expect(heard[0]).toEqual([undefined, 3, undefined]), patience);
   });
 
-  it("by PostgreSQL is a part of each change, and comes back with the server", async () => {
+  it("by PostgreSQL is part of each change, and comes back with the server", async () => {
     const server = await startPostgres();
     open.push(server);
     const store = await openPolicyStore({ url: server.url });
@@ -84,7 +84,7 @@ describe("a push", () => {
   }, 60_000);
 });
 
-describe("the way that is chosen", () => {
+describe("the chosen push", () => {
   it.each([
     ["auto", "postgres", "memory", "postgres"],
     ["auto", "postgres", "redis", "postgres"],
@@ -96,7 +96,7 @@ describe("the way that is chosen", () => {
     expect(choosePush(wanted, store, counters)).toBe(kind),
   );
 
-  it("is refused where there is nothing to go by", () => {
+  it("is refused if there is no server for it", () => {
     expect(() => choosePush("postgres", "sqlite", "redis")).toThrow("SLUICE_PUSH");
     expect(() => choosePush("redis", "postgres", "memory")).toThrow("SLUICE_REDIS_URL");
   });

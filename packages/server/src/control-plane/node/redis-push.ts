@@ -3,18 +3,18 @@ import type { Logger } from "../../observe/telemetry/logger.ts";
 import { type Push, parseGeneration } from "./push.ts";
 import { createPushLog } from "./push-log.ts";
 
-/** By pub/sub of Valkey or Redis, on the channel `<prefix>:generation`. */
+/** Push by pub/sub of Valkey or Redis, on the channel `<prefix>:generation`. */
 export function createRedisPush(servers: RedisServers, prefix: string, log: Logger): Push {
-  const told = createPushLog(log, renderServers(servers));
-  let heard: (generation?: number) => void = () => undefined;
+  const pushLog = createPushLog(log, renderServers(servers));
+  let notify: (generation?: number) => void = () => undefined;
   const channel = openRedisChannel(servers, `${prefix}:generation`, {
-    onMessage: (message) => heard(parseGeneration(message)),
+    onMessage: (message) => notify(parseGeneration(message)),
     onConnected(): void {
-      told.connected();
-      heard();
+      pushLog.connected();
+      notify();
     },
-    // The server's own words name no password.
-    onLost: (error) => told.lost(error.message),
+    // The server's message contains no password.
+    onLost: (error) => pushLog.lost(error.message),
   });
   return {
     kind: "redis",
@@ -22,8 +22,8 @@ export function createRedisPush(servers: RedisServers, prefix: string, log: Logg
       return channel.connected;
     },
     announce: (generation) => channel.send(String(generation)),
-    listen(onHeard): void {
-      heard = onHeard;
+    listen(onAnnounced): void {
+      notify = onAnnounced;
     },
     close: () => channel.close(),
   };

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 
-/** Where a policy store is, without who we are to it: `postgres://host:5432/database`, `sqlite:/a/file`. */
+/** The address of a policy store, without user and password: `postgres://host:5432/database`, `sqlite:/a/file`. */
 export function renderStoreUrl(url: string): string {
   const file = /^sqlite:(?:\/\/)?(.+)$/.exec(url)?.[1];
   if (file !== undefined) return file === ":memory:" ? "sqlite::memory:" : `sqlite:${resolve(file)}`;
@@ -8,7 +8,7 @@ export function renderStoreUrl(url: string): string {
     const { host, pathname } = new URL(url);
     return `postgres://${host}${pathname}`;
   } catch {
-    // Several hosts, or a socket: whoever wrote it knows which.
+    // Several hosts, or a socket: the operator knows which.
     return "postgres";
   }
 }

@@ -4,7 +4,7 @@ import { createReopeningStore } from "./reopening-store.ts";
 
 const where = { kind: "sqlite", where: "here" } as const;
 
-it("opens the store when it is asked, once, and asks it", async () => {
+it("opens the store on first use, once", async () => {
   const open = vi.fn(() => openPolicyStore({ url: "sqlite::memory:" }));
   const store = createReopeningStore({ ...where, open });
   const pulses = await Promise.all([store.readPulse(), store.readPulse()]);
@@ -18,7 +18,7 @@ it("opens the store when it is asked, once, and asks it", async () => {
   await expect(store.readPulse()).rejects.toThrow(PolicyStoreUnavailable);
 });
 
-it("says why it could not be opened, without trying each time, and is opened when it can be", async () => {
+it("says why it could not be opened, without trying each time, and opens when it can", async () => {
   const away = new PolicyStoreUnavailable("not up yet");
   const open = vi.fn<() => Promise<PolicyStore>>().mockRejectedValueOnce(away);
   const store = createReopeningStore({ ...where, open, everyMs: 3_600_000 });
@@ -31,7 +31,7 @@ it("says why it could not be opened, without trying each time, and is opened whe
   await store.close();
 });
 
-it("closes what was being opened", async () => {
+it("closes a store that is being opened", async () => {
   let opened: PolicyStore | undefined;
   const open = async (): Promise<PolicyStore> => {
     opened = await openPolicyStore({ url: "sqlite::memory:" });

@@ -1,8 +1,8 @@
 import { type PolicyStore, PolicyStoreUnavailable } from "@sluice/sql";
 
-/** A store that may have to be opened later, when it can be reached. */
+/** A store that may be opened later, once it is available. */
 export interface ReopeningStore extends PolicyStore {
-  /** Opens it now, unless it is open. Rejects with what the store says. */
+  /** Opens it now, unless it is open. Rejects with the store's error. */
   open(): Promise<void>;
 }
 
@@ -10,13 +10,13 @@ export interface ReopeningStoreOptions {
   readonly kind: PolicyStore["kind"];
   readonly where: string;
   readonly open: () => Promise<PolicyStore>;
-  /** How long after an attempt that failed the next one is made. Absent: a second. */
+  /** How long after a failed attempt the next one is made. Absent: a second. */
   readonly everyMs?: number | undefined;
 }
 
 /**
- * A store as it is, except that it need not be there from the beginning: whoever asks something of it has it opened, at most
- * every so often, and in between hears why it was not.
+ * A store that need not be available at first: every use tries to open it, at bounded intervals, and in between fails
+ * with the last error.
  */
 export function createReopeningStore({ kind, where, open, everyMs = 1_000 }: ReopeningStoreOptions): ReopeningStore {
   let store: PolicyStore | undefined;

@@ -1,16 +1,16 @@
 import type { PolicyStore } from "@sluice/sql";
 import { SluiceError } from "sluice";
+import { renderPolicyProblem } from "sluice/internal";
 import type { Logger } from "../../observe/telemetry/logger.ts";
-import { renderPolicyProblem } from "../../observe/telemetry/render-policy-problem.ts";
 import { SettingError } from "../../settings/parse-settings.ts";
 import { readSettingFile } from "../../settings/read-setting-file.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { sluiceItself } from "../audit/audit-entry.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import { defaultPolicyId } from "../documents/read-documents.ts";
-import { isStoreAway } from "./store-away.ts";
+import { isStoreUnavailable } from "./is-store-unavailable.ts";
 
-/** Has a store that nothing was ever written to begin with a file. Of several nodes that start at once one does it. */
+/** Fills a store that was never written to from a file. Of several nodes that start at once, one does it. */
 export async function seedStore(
   control: ControlPlane,
   settings: Settings,
@@ -26,7 +26,7 @@ export async function seedStore(
       why: "the first start",
     });
     log.info(
-      "store.seeded", // Counted as everywhere: without the one for what matches nothing.
+      "store.seeded", // Counted as everywhere: without the default policy.
       {
         store: store.where,
         path: settings.seed,
@@ -35,7 +35,7 @@ export async function seedStore(
     );
   } catch (error) {
     if (error instanceof SluiceError && error.code === "version_conflict") return;
-    if (isStoreAway(error)) throw error;
+    if (isStoreUnavailable(error)) throw error;
     const file = settings.seed;
     const problems = error instanceof SluiceError ? error.problems : [];
     const list = problems.map((problem) => {

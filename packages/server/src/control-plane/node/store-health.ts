@@ -1,10 +1,10 @@
 import type { Logger } from "../../observe/telemetry/logger.ts";
 
-/** Since when the policy store cannot be asked, and why. */
+/** Since when the policy store is unavailable, and why. */
 export interface StoreOutage {
   readonly sinceMs: number;
   readonly steadySinceMs: number;
-  /** What the latest attempt said. */
+  /** The error of the latest attempt. */
   reason: string;
   /** Whether it has lasted longer than the grace. */
   expired: boolean;
@@ -14,15 +14,15 @@ export interface StoreHealthOptions {
   /** The store's address, without user and password. */
   readonly where: string;
   readonly log: Logger;
-  /** How long the store may be away before that is an error. */
+  /** How long the store may be unavailable before that is an error. */
   readonly graceMs: number;
   readonly nowMs: () => number;
-  /** Steady, for spans. */
+  /** A monotonic clock. */
   readonly steadyMs: () => number;
 }
 
 /**
- * Whether the policy store can be asked, reported once per change:
+ * Whether the policy store is available, reported once per change:
  *
  *     reachable ──missed──► away ──missed, after the grace──► expired
  *         ▲                  │                                  │
@@ -36,12 +36,15 @@ export class StoreHealth {
     this.#options = options;
   }
 
-  /** Undefined while the store can be asked. */
+  /** Undefined while the store is available. */
   get outage(): Readonly<StoreOutage> | undefined {
     return this.#outage;
   }
 
-  /** The store did not answer. `generation` decides meanwhile; undefined before there is any, when the start itself reports it. */
+  /**
+   * The store did not answer. `generation` stays in force; undefined before there is any, when the start itself reports
+   * it.
+   */
   missed(error: unknown, generation: number | undefined): void {
     const { where, log, graceMs, nowMs, steadyMs } = this.#options;
     const reason = error instanceof Error ? error.message : String(error);
@@ -60,7 +63,7 @@ export class StoreHealth {
     });
   }
 
-  /** The store answered. `generation` is undefined where nothing of it can be used, so that this is no good news yet. */
+  /** The store answered. `generation` is undefined if none of it can be used, so that this is not good news yet. */
   reached(generation: number | undefined): void {
     const { where, log, steadyMs } = this.#options;
     if (this.#outage !== undefined && generation !== undefined)

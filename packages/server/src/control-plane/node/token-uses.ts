@@ -1,16 +1,16 @@
 import type { StoreNote } from "@sluice/sql";
 import type { Access } from "../../data-plane/access/access.ts";
 
-/** Remembers which tokens of the store are used, and tells the store now and then. */
+/** Remembers which tokens of the store are used, and writes that to the store at intervals. */
 export interface TokenUses {
-  /** The same access, whose callers are remembered. */
+  /** The same access, recording its callers. */
   watch<A extends Access>(access: A): A;
-  /** Writes down what was used since it was written down last. */
+  /** Writes the uses since the last call. */
   write(note: Pick<StoreNote, "touchToken">): Promise<void>;
   readonly waiting: boolean;
 }
 
-/** A token that is used all the time is written down so often. */
+/** How often the use of a busy token is written. */
 const everyMs = 60_000;
 
 export function createTokenUses(nowMs: () => number = Date.now): TokenUses {

@@ -15,17 +15,20 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 
-/** What CockroachDB says to a LISTEN: its grammar has none; a version that reads it says beside a success that it does nothing. */
+/**
+ * CockroachDB's answer to a LISTEN: a syntax error, or in a version that parses it, success with a notice that it does
+ * nothing.
+ */
 const refusals: readonly (readonly [string, PostgresReply])[] = [
   ["by an error", { as: "error", severity: "ERROR", code: "42601", message: 'at or near "listen": syntax error' }],
   [
-    "beside a success",
+    "along with success",
     { as: "notice", severity: "ERROR", code: "0A000", message: "unimplemented: CRDB does not support LISTEN" },
   ],
 ];
 
 it.each(refusals)(
-  "a server starts on a store that refuses LISTEN %s, says so once, and looks for changes",
+  "a server starts on a store that refuses LISTEN %s, says so once, and polls for changes",
   async (_how, reply) => {
     const postgres = await startPostgres();
     open.push(() => postgres.close());

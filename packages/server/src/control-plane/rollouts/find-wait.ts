@@ -5,16 +5,16 @@ import { isWatched, lastWholeMinute, looksOnStep, strikesToRollBack } from "./ju
 import { addCounts, type TrialSums } from "./trial-sums.ts";
 
 /**
- * What a rollout waits for before it goes on automatically: a word, and how much of it is missing. `untilMs` is when the wait is
- * over, or when the rollout stops waiting for more traffic and goes on without it.
+ * What a rollout waits for before it advances automatically: a word, and how much of it is missing. `untilMs` is when
+ * the wait is over, or when the rollout stops waiting for more traffic and advances without it.
  *
- * - `start`: the moment at which it is to begin
- * - `observation`: the time for which the old version is watched; with what was seen so far of those who join first
- * - `baseline`: more traffic of those who join first, under the old version
+ * - `start`: its start time
+ * - `observation`: the time for which the old version is watched, with the traffic so far of those that join first
+ * - `baseline`: more traffic of the subjects that join first, under the old version
  * - `hold`: the time that the step lasts at least
  * - `looks`: minutes on this step that can be compared
- * - `fine_look`: a minute that is as usual, because the latest one that could be compared was not
- * - `traffic`: decisions for subjects under the new version, of which there were some before
+ * - `fine_look`: a normal minute, because the latest one that could be compared was not
+ * - `traffic`: decisions for subjects under the new version, which have stopped coming
  * - `operator`: an operator has to advance or resume it
  */
 export type RolloutWait =
@@ -33,14 +33,14 @@ interface SeenOfNeeded {
   readonly decidedNeeded: number;
 }
 
-/** Looks that a step needs, before the next one is taken automatically. */
+/** Looks that a step needs before the next one is taken automatically. */
 export const looksPerStep = 3;
-/** Where there is too little traffic, this much longer is waited; then time alone is enough, unless traffic has ceased. */
+/** With too little traffic, it waits this much longer; then time alone is enough, unless traffic has ceased. */
 export const patienceMs: number = 5 * 60_000;
 
 const minuteMs = 60_000;
 
-/** Why a rollout does not go on now; undefined: nothing keeps it from going on, or it has ended. */
+/** Why a rollout is not advancing now; undefined: it can advance, or it has ended. */
 export function findWait(rollout: RolloutRecord, sums: TrialSums, nowMs: number): RolloutWait | undefined {
   switch (rollout.state) {
     case "waiting":
@@ -56,10 +56,10 @@ export function findWait(rollout: RolloutRecord, sums: TrialSums, nowMs: number)
   }
 }
 
-/** Whether `findWait` looks at tallies: before a step's time is over it needs none. */
+/** Whether `findWait` needs tallies: before a step's time is over it does not. */
 export function waitNeedsTallies(rollout: RolloutRecord, nowMs: number): boolean {
   if (rollout.state === "observing") return true;
-  return rollout.state === "running" && nowMs >= rollout.stepSinceMs + holdOf(rollout);
+  return rollout.state === "running" && nowMs >= rollout.stepSinceMs + findHoldMs(rollout);
 }
 
 function findObservationWait(rollout: RolloutRecord, sums: TrialSums, nowMs: number): RolloutWait | undefined {
@@ -68,15 +68,15 @@ function findObservationWait(rollout: RolloutRecord, sums: TrialSums, nowMs: num
   const seen = { minutes, minutesNeeded: baselineNeeds.minutes, decided, decidedNeeded: baselineNeeds.decided };
   if (nowMs < untilMs) return { code: "observation", untilMs, ...seen };
   const givesUpMs = untilMs + patienceMs;
-  if (!isWatched(rollout) || hasBaseline(0, sums) || isUnheard(0, sums) || nowMs >= givesUpMs) return undefined;
+  if (!isWatched(rollout) || hasBaseline(0, sums) || isWithoutRequests(0, sums) || nowMs >= givesUpMs) return undefined;
   return { code: "baseline", untilMs: givesUpMs, ...seen };
 }
 
 function findStepWait(rollout: RolloutRecord, sums: TrialSums, nowMs: number): RolloutWait | undefined {
-  const holdMs = holdOf(rollout);
+  const holdMs = findHoldMs(rollout);
   const untilMs = rollout.stepSinceMs + holdMs;
   const isLast = rollout.step === rollout.steps.length - 1;
-  // Who steps by hand has nothing left to wait for when everybody is under the new version.
+  // With manual steps, nothing is left to wait for once all subjects are under the new version.
   if (holdMs === 0 && (!isLast || rollout.shadow)) return { code: "operator" };
   if (nowMs < untilMs) return { code: "hold", untilMs };
   if (!isWatched(rollout)) return undefined;
@@ -85,7 +85,7 @@ function findStepWait(rollout: RolloutRecord, sums: TrialSums, nowMs: number): R
     if (strikes > 0) return { code: "fine_look", strikes, strikesToRollBack };
     const looks = looksOnStep(rollout);
     const givesUpMs = untilMs + patienceMs;
-    if (looks < looksPerStep && nowMs < givesUpMs && !isUnheard(rollout.step, sums))
+    if (looks < looksPerStep && nowMs < givesUpMs && !isWithoutRequests(rollout.step, sums))
       return { code: "looks", untilMs: givesUpMs, looks, looksNeeded: looksPerStep };
   }
   return isSilent(rollout, sums, nowMs)
@@ -93,7 +93,7 @@ function findStepWait(rollout: RolloutRecord, sums: TrialSums, nowMs: number): R
     : undefined;
 }
 
-function holdOf({ steps, step }: RolloutRecord): number {
+function findHoldMs({ steps, step }: RolloutRecord): number {
   return steps[step]?.holdMs ?? 0;
 }
 
@@ -101,13 +101,13 @@ function holdOf({ steps, step }: RolloutRecord): number {
  * Whether no request came from any subject that joins up to a step, while there were enough from the others: 1 % of fifty users
  * may be none of them. More time would show nothing new.
  */
-function isUnheard(step: number, sums: TrialSums): boolean {
+function isWithoutRequests(step: number, sums: TrialSums): boolean {
   return !sums.rings.some((ring) => ring <= step) && sums.rings.some((ring) => hasBaseline(ring, sums));
 }
 
 /**
- * Whether nothing is heard of subjects that were heard of before. Counters may be unavailable, a kill switch may decide, tallies
- * may be late, or clients that were denied everything have given up: that nothing is seen does not say that nothing is wrong.
+ * Whether traffic from subjects that were active has stopped. Counters may be unavailable, a kill switch may decide,
+ * tallies may be late, or clients that were denied everything have given up: silence does not mean that all is well.
  */
 function isSilent(rollout: RolloutRecord, sums: TrialSums, nowMs: number): boolean {
   if (rollout.lookedAtMinute >= lastWholeMinute(nowMs)) return false;

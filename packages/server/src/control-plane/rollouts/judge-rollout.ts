@@ -1,14 +1,14 @@
-import type { RolloutRecord, TallyRecord } from "@sluice/sql";
+import type { RolloutRecord } from "@sluice/sql";
 import { describeLook } from "./describe-look.ts";
 import { judgeLook, type Look } from "./judge-look.ts";
 import { parseRolloutFigures, type RolloutFigures } from "./rollout-figures.ts";
-import { sumTallies, type TrialSums } from "./trial-sums.ts";
+import type { TrialSums } from "./trial-sums.ts";
 
 export interface Judgement {
-  /** With what was seen: strikes, figures, and the last minute that was looked at. */
+  /** With new metrics: strikes, rates, and the last minute that was evaluated. */
   readonly rollout: RolloutRecord;
   readonly looks: number;
-  /** Why it is to be rolled back, for people; undefined: it is not. */
+  /** Why it should be rolled back, for people; undefined: it should not. */
   readonly rollBack: string | undefined;
 }
 
@@ -16,23 +16,18 @@ export interface Judgement {
 export const strikesToRollBack = 3;
 
 const minuteMs = 60_000;
-/** So long after a minute every node has told what it counted in it. */
+/** This long after a minute, every node has reported its counts of it. */
 const reportedAfterMs = 15_000;
-/** After an outage so much is made up for. */
+/** After an outage, this many minutes are caught up on. */
 const maxMinutesBehind = 60;
 
-/** The last minute that is over, and told of by every node. */
+/** The last minute that is over, and reported by every node. */
 export function lastWholeMinute(nowMs: number): number {
   return Math.floor((nowMs - reportedAfterMs) / minuteMs) - 1;
 }
 
-/** Looks at every minute that was not looked at yet, one after another, up to the one that decides. */
-export function judgeRollout(rollout: RolloutRecord, tallies: readonly TallyRecord[], nowMs: number): Judgement {
-  return judgeSums(rollout, sumTallies(tallies), nowMs);
-}
-
-/** The same, of tallies that are added up already. */
-export function judgeSums(rollout: RolloutRecord, sums: TrialSums, nowMs: number): Judgement {
+/** Looks at every minute since the last look, one after another, up to the one that decides. */
+export function judgeRollout(rollout: RolloutRecord, sums: TrialSums, nowMs: number): Judgement {
   const last = lastWholeMinute(nowMs);
   let judged = rollout;
   let looks = 0;
@@ -48,18 +43,18 @@ export function judgeSums(rollout: RolloutRecord, sums: TrialSums, nowMs: number
   return { rollout: judged, looks, rollBack: undefined };
 }
 
-/** A strike counts; what is fine pardons, and so does that there is nothing to compare any more. What is unclear does neither. */
+/** A strike counts; a fine look pardons, and so does having nothing left to compare. An unclear one does neither. */
 function afterLook(rollout: RolloutRecord, look: Look): RolloutRecord {
   const { verdict, minute } = look;
   const strikes = verdict === "strike" ? rollout.strikes + 1 : verdict === "unclear" ? rollout.strikes : 0;
-  const telling = verdict === "strike" || verdict === "fine" ? 1 : 0;
+  const conclusive = verdict === "strike" || verdict === "fine" ? 1 : 0;
   const figures: RolloutFigures = {
     minute,
     minutes: look.minutes,
     verdict,
     because: look.because === "" ? undefined : look.because,
     sentence: describeLook(look, strikes, rollout),
-    looks: looksOnStep(rollout) + telling,
+    looks: looksOnStep(rollout) + conclusive,
     strikes,
     total: look.total,
     rings: look.rings,
@@ -67,13 +62,13 @@ function afterLook(rollout: RolloutRecord, look: Look): RolloutRecord {
   return { ...rollout, strikes, lookedAtMinute: minute, figures: JSON.stringify(figures) };
 }
 
-/** Looks since the step began that told something. */
+/** Conclusive looks since the step began. */
 export function looksOnStep(rollout: RolloutRecord): number {
   const figures = parseRolloutFigures(rollout.figures);
   return figures === undefined || figures.minute * minuteMs < rollout.stepSinceMs ? 0 : figures.looks;
 }
 
-/** Whether looks can roll it back at all: else there is nothing to wait for but time. */
+/** Whether looks can roll it back at all: otherwise only time has to pass. */
 export function isWatched({ fromVersion, expectMoreDenials }: RolloutRecord): boolean {
   return fromVersion !== 0 && !expectMoreDenials;
 }

@@ -1,23 +1,24 @@
 /**
- * What the latest look at a rollout saw: what `figures` of a `RolloutRecord` holds, as JSON. Rates are shares, 0 … 1.
+ * The result of the latest look at a rollout: the content of `figures` in a `RolloutRecord`, as JSON. Rates are shares,
+ * 0 … 1.
  *
  * A ring is the subjects that join at the same step. Each is compared with itself: with the minutes before it joined.
  */
 export interface RolloutFigures {
-  /** The last whole minute that was looked at, in minutes since 1970. */
+  /** The last whole minute of the look, in minutes since 1970. */
   readonly minute: number;
-  /** How many minutes the look covers: more than one where a single one has too little traffic. */
+  /** How many minutes the look covers: more than one if a single one has too little traffic. */
   readonly minutes: number;
   readonly verdict: RolloutVerdict;
-  /** Why the verdict is `unclear` or `none`. Absent otherwise, and in what earlier versions stored. */
+  /** Why the verdict is `unclear` or `none`. Absent otherwise, and in records of earlier versions. */
   readonly because?: LookReason | undefined;
-  /** For people: the verdict and the numbers it rests on. */
+  /** For people: the verdict and the numbers behind it. */
   readonly sentence: string;
-  /** Looks on this step that told something. */
+  /** Conclusive looks on this step. */
   readonly looks: number;
-  /** Looks in a row that were beyond what is usual. */
+  /** Consecutive looks above the threshold. */
   readonly strikes: number;
-  /** All rings that were judged, together. */
+  /** All judged rings together. */
   readonly total: ComparedFigures;
   /** Ring by ring, in the order in which they join. */
   readonly rings: readonly RingFigures[];
@@ -25,8 +26,8 @@ export interface RolloutFigures {
 
 /**
  * - `fine`: as usual, or better
- * - `strike`: more is denied than can be put down to chance
- * - `unclear`: more is denied than usual, but to others as well, or only to requests that are more than usual
+ * - `strike`: more denials than chance explains
+ * - `unclear`: more denials than usual, but for others as well, or only for requests beyond the usual number
  * - `none`: there is nothing to compare with
  */
 export type RolloutVerdict = "fine" | "strike" | "unclear" | "none";
@@ -34,7 +35,7 @@ export type RolloutVerdict = "fine" | "strike" | "unclear" | "none";
 /**
  * - `others`: subjects whose version did not change are denied more often as well
  * - `surplus`: only requests beyond the usual number were denied
- * - `no_baseline`: too little was decided for these subjects under the old version
+ * - `no_baseline`: the old version decided too few requests of these subjects
  * - `old_version_unused`: every subject is under the new version, and has been for minutes
  */
 export type LookReason = "others" | "surplus" | "no_baseline" | "old_version_unused";
@@ -45,15 +46,15 @@ export interface ComparedFigures {
   readonly denied: number;
   readonly rate: number;
   /**
-   * Under the old version: the mean, and how many minutes and decisions were seen. In shadow: the same minutes. The mean is 0
-   * where they are too few.
+   * Under the old version: the mean, and the numbers of minutes and decisions. In shadow: the same minutes. The mean is
+   * 0 if they are too few.
    */
   readonly baseline: number;
   readonly baselineMinutes: number;
   readonly baselineDecided: number;
-  /** How many times as often as in the baseline others were denied, whose version did not change. 1 where that is not known. */
+  /** How many times as often as in the baseline others were denied, whose version did not change. 1 if unknown. */
   readonly others: number;
-  /** How far a look strays from what is expected by chance alone. */
+  /** How far a look strays from the expected rate by chance alone. */
   readonly sigma: number;
   /** A rate above this is a strike. */
   readonly threshold: number;
@@ -62,11 +63,11 @@ export interface ComparedFigures {
 export interface RingFigures extends ComparedFigures {
   /** The step at which these subjects join. */
   readonly step: number;
-  /** Whether there was enough to compare. */
+  /** Whether there was enough traffic to compare. */
   readonly judged: boolean;
 }
 
-/** What a rollout's `figures` say; undefined where nothing was looked at yet. */
+/** Parses a rollout's `figures`; undefined if there was no look yet. */
 export function parseRolloutFigures(figures: string): RolloutFigures | undefined {
   if (figures === "") return undefined;
   try {

@@ -1,7 +1,7 @@
-/** By which rollouts are begun, counted and looked at. */
+/** The clock and the interval of rollouts. */
 export interface RolloutTime {
   /** Epoch milliseconds, the same on every node. */
   readonly nowMs: () => number;
-  /** How often figures are told to the store and looked at, by the machine's clock. */
+  /** How often metrics are written to the store and evaluated, by the machine's clock. */
   readonly everyMs: number;
 }

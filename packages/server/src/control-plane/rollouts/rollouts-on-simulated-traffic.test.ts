@@ -7,7 +7,7 @@ import { type Decide, drawWorld, type NewVersion, simulateRollout, type World } 
 import { type Crowd, simulateSubjects } from "./testing/simulate-subjects.ts";
 import { addCounts, sumTallies } from "./trial-sums.ts";
 
-/** How many of some rollouts, each in a world of its own, are rolled back. */
+/** How many of some rollouts, each on its own traffic, are rolled back. */
 function countRollbacks(seeds: number, fixed: Partial<World> = {}, decide: Decide = decideRollout): number {
   let rolledBack = 0;
   for (let seed = 0; seed < seeds; seed++)
@@ -25,7 +25,7 @@ function upperBound(hits: number, of: number): number {
   return (middle + half) / (1 + (z * z) / of);
 }
 
-/** The rule that suggests itself: a cohort beyond its own mean by twice the deviation of its minutes, at any one look. */
+/** The obvious rule: a cohort is above its own mean by twice the deviation of its minutes, at any one look. */
 const decideByBareSigma: Decide = (rollout, tallies, nowMs) => {
   const minute = lastWholeMinute(nowMs);
   if (rollout.step >= 0 && minute > rollout.lookedAtMinute && isBeyondBareSigma(tallies, rollout.step, minute))
@@ -49,7 +49,7 @@ function isBeyondBareSigma(tallies: readonly TallyRecord[], ring: number, minute
   return now.denied / now.decided > mean + 2 * Math.sqrt(variance);
 }
 
-/** Traffic without anything out of the ordinary: what is left is what every day has. */
+/** Traffic without anything unusual: only everyday variation. */
 const ordinary: Partial<World> = {
   swing: 0.1,
   dayWave: 0.3,
@@ -61,26 +61,26 @@ const ordinary: Partial<World> = {
 };
 
 describe("good rollouts", () => {
-  it("are rolled back in less than one case of a hundred, in worlds of all kinds", { timeout: 120_000 }, () => {
+  it("are rolled back in fewer than one case in a hundred, on traffic of all kinds", { timeout: 120_000 }, () => {
     const seeds = 1_200;
     const rolledBack = countRollbacks(seeds);
     expect(upperBound(rolledBack, seeds)).toBeLessThan(0.01);
   });
 
   it.each([
-    ["where little is asked", { perMinute: 600 }],
-    ["where next to nothing is asked", { perMinute: 100 }],
-    ["where a fifth is denied anyway", { denied: 0.2 }],
-    ["where next to nothing is ever denied", { denied: 0.0005 }],
+    ["with little traffic", { perMinute: 600 }],
+    ["with next to no traffic", { perMinute: 100 }],
+    ["with a fifth denied anyway", { denied: 0.2 }],
+    ["with next to no denials", { denied: 0.0005 }],
   ])("also %s", { timeout: 60_000 }, (_, fixed) => {
     expect(countRollbacks(200, { ...ordinary, ...fixed })).toBeLessThanOrEqual(1);
   });
 
-  it("are rolled back by the dozen where a single look beyond 2σ is enough", { timeout: 60_000 }, () => {
+  it("are rolled back by the dozen if a single look beyond 2σ is enough", { timeout: 60_000 }, () => {
     expect(countRollbacks(60, ordinary, decideByBareSigma)).toBeGreaterThan(30);
   });
 
-  it("are never rolled back in shadow, where both versions decide the same requests", { timeout: 60_000 }, () => {
+  it("are never rolled back in shadow, because both versions decide the same requests", { timeout: 60_000 }, () => {
     let done = 0;
     for (let seed = 0; seed < 100; seed++) {
       const { rollout } = simulateRollout(drawWorld(seed), seed, undefined, { shadow: true });
@@ -90,13 +90,13 @@ describe("good rollouts", () => {
   });
 });
 
-describe("limits that each subject has for itself", () => {
+describe("limits by subject", () => {
   const crowd: Crowd = { subjects: 1_000, perMinute: 5, uneven: 0.8, limit: 30, swell: () => 1 };
 
   it.each([
     ["their traffic grows", (minute: number) => 1 + minute * 0.3],
     ["some of them turn heavy", (minute: number, subject: number) => (minute > 15 && subject % 97 === 5 ? 8 : 1)],
-    ["everybody asks more for a while", (minute: number) => (minute >= 32 && minute < 38 ? 3 : 1)],
+    ["all of them send more for a while", (minute: number) => (minute >= 32 && minute < 38 ? 3 : 1)],
     ["they start when the rollout is underway", (minute: number) => (minute < 11 ? 0.02 : 1)],
   ])("may be rolled out while %s", { timeout: 60_000 }, (_, swell) => {
     let rolledBack = 0;
@@ -105,7 +105,7 @@ describe("limits that each subject has for itself", () => {
     expect(rolledBack).toBeLessThanOrEqual(1);
   });
 
-  it("are rolled back where they are too low, while traffic grows as well", { timeout: 60_000 }, () => {
+  it("are rolled back if they are too low, even while traffic grows", { timeout: 60_000 }, () => {
     for (const swell of [() => 1, (minute: number) => 1 + minute * 0.05])
       for (let seed = 0; seed < 20; seed++)
         expect(simulateSubjects({ ...crowd, swell }, seed, 1).state).toBe("rolled_back");
@@ -119,13 +119,13 @@ describe("bad rollouts", () => {
     (denied) =>
       denied + points / 100;
 
-  // A look sees the first 1 % of subjects: so many requests a minute are theirs.
+  // A look sees the first 1 % of subjects, which send this many requests a minute.
   it.each([
     ["everything is denied", everything, 30, [0.002, 0.01, 0.05, 0.2]],
     ["20 points more are denied", more(20), 300, [0.002, 0.01, 0.05]],
     ["5 points more are denied", more(5), 3_000, [0.002, 0.01, 0.05]],
     ["2 points more are denied", more(2), 3_000, [0.002, 0.01]],
-  ])("are caught within five minutes where %s", { timeout: 60_000 }, (_, newVersion, perMinute, rates) => {
+  ])("are caught within five minutes if %s", { timeout: 60_000 }, (_, newVersion, perMinute, rates) => {
     const seeds = 200;
     for (const denied of rates) {
       let inTime = 0;
@@ -142,7 +142,7 @@ describe("bad rollouts", () => {
     }
   });
 
-  it("are caught on the first step, where a few requests a minute are those of 1 %", { timeout: 60_000 }, () => {
+  it("are caught on the first step, with a few requests a minute from its 1 %", { timeout: 60_000 }, () => {
     let onFirstStep = 0;
     for (let seed = 0; seed < 100; seed++) {
       const { rollout } = simulateRollout(drawWorld(seed, { ...ordinary, perMinute: 600 }), seed, everything);
@@ -151,7 +151,7 @@ describe("bad rollouts", () => {
     expect(onFirstStep).toBeGreaterThanOrEqual(90);
   });
 
-  it("are caught later, on a larger step, where 1 % is too few to tell", { timeout: 60_000 }, () => {
+  it("are caught later, on a larger step, if 1 % is too few to tell", { timeout: 60_000 }, () => {
     let caught = 0;
     for (let seed = 0; seed < 40; seed++) {
       const world = drawWorld(seed, { ...ordinary, denied: 0.01, perMinute: 30_000 });
@@ -161,7 +161,7 @@ describe("bad rollouts", () => {
     expect(caught).toBeGreaterThanOrEqual(36);
   });
 
-  it("are caught also where everybody gets the new version at once", { timeout: 60_000 }, () => {
+  it("are caught even if all subjects get the new version at once", { timeout: 60_000 }, () => {
     let inTime = 0;
     for (let seed = 0; seed < 40; seed++) {
       const steps = [{ percent: 100, holdMs: 600_000 }];
@@ -171,7 +171,7 @@ describe("bad rollouts", () => {
     expect(inTime).toBeGreaterThanOrEqual(38);
   });
 
-  it("are seen in shadow, without anybody denied", { timeout: 60_000 }, () => {
+  it("are noticed in shadow, without denying any request", { timeout: 60_000 }, () => {
     let caught = 0;
     for (let seed = 0; seed < 40; seed++) {
       const { rollout, lastedMinutes } = simulateRollout(drawWorld(seed), seed, more(5), { shadow: true });

@@ -2,7 +2,7 @@ import type { RolloutRecord, RolloutStep } from "@sluice/sql";
 import { type Problem, SluiceError } from "sluice";
 import { baselineNeeds } from "./describe-baseline.ts";
 
-/** A new version that is to go out, and how. What is absent is as usual. */
+/** A new version, and how to roll it out. Absent fields have defaults. */
 export interface RolloutStart {
   readonly id: string;
   readonly policy: string;
@@ -12,12 +12,12 @@ export interface RolloutStart {
   readonly author: string;
   /** The dimension by whose value a subject is in or out. */
   readonly by: string;
-  /** Absent: 1 %, 10 % and everybody, ten minutes each; in shadow everybody at once, for ten minutes. */
+  /** Absent: 1 %, 10 % and all subjects, ten minutes each; in shadow all subjects at once, for ten minutes. */
   readonly steps?: readonly RolloutStep[] | undefined;
   readonly shadow?: boolean | undefined;
   /** Absent: now. */
   readonly startsMs?: number | undefined;
-  /** Absent: ten minutes; none in shadow and for a new policy, where there is nothing to observe. */
+  /** Absent: ten minutes; none in shadow and for a new policy, when there is nothing to observe. */
   readonly observeForMs?: number | undefined;
   readonly expectMoreDenials?: boolean | undefined;
 }
@@ -26,10 +26,10 @@ const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 const maxSteps = 20;
 const maxHoldMs = 30 * dayMs;
-/** Less cannot show what is usual, so the first step could not be compared. */
+/** A shorter time cannot show what is usual, so the first step could not be compared. */
 export const minObserveMs: number = baselineNeeds.minutes * minuteMs;
 const maxObserveMs = dayMs;
-/** A rollout begins within this. */
+/** A rollout starts within this time. */
 export const maxWaitMs: number = 366 * dayMs;
 
 export const defaultSteps: readonly RolloutStep[] = [1, 10, 100].map((percent) => ({
@@ -39,7 +39,7 @@ export const defaultSteps: readonly RolloutStep[] = [1, 10, 100].map((percent) =
 export const defaultShadowSteps: readonly RolloutStep[] = [{ percent: 100, holdMs: 10 * minuteMs }];
 export const defaultObserveForMs: number = 10 * minuteMs;
 
-/** A rollout as it begins. Throws `invalid_request` with everything that is wrong with the wish. */
+/** Creates a rollout. Throws `invalid_request` with every problem of the request. */
 export function startRollout(start: RolloutStart, nowMs: number): RolloutRecord {
   const { fromVersion, shadow = false, startsMs = nowMs } = start;
   const steps = start.steps ?? (shadow ? defaultShadowSteps : defaultSteps);
@@ -50,7 +50,7 @@ export function startRollout(start: RolloutStart, nowMs: number): RolloutRecord 
     ...findObserveProblems(start.observeForMs),
     ...findRangeProblems("starts_ms", start.startsMs, 0, nowMs + maxWaitMs),
   ].map(({ path, message }): Problem => ({ path: ["rollout", ...path], message }));
-  if (problems.length > 0) throw new SluiceError("invalid_request", "the rollout cannot be begun like that", problems);
+  if (problems.length > 0) throw new SluiceError("invalid_request", "the rollout cannot be started", problems);
   const rollout: RolloutRecord = {
     id: start.id,
     policy: start.policy,
@@ -68,7 +68,7 @@ export function startRollout(start: RolloutStart, nowMs: number): RolloutRecord 
     strikes: 0,
     lookedAtMinute: 0,
     figures: "",
-    reason: "waits for its beginning",
+    reason: "waits for its start",
     author: start.author,
     createdMs: nowMs,
     changedMs: nowMs,
@@ -76,7 +76,7 @@ export function startRollout(start: RolloutStart, nowMs: number): RolloutRecord 
   return startsMs > nowMs ? rollout : beginRollout(rollout, nowMs);
 }
 
-/** A rollout whose time has come: it observes, or where there is nothing to observe takes its first step. */
+/** Starts a rollout whose time has come: it observes, or takes its first step if there is nothing to observe. */
 export function beginRollout(rollout: RolloutRecord, nowMs: number): RolloutRecord {
   if (rollout.observeForMs === 0) return takeStep(rollout, 0, nowMs, "began");
   return {
@@ -88,7 +88,7 @@ export function beginRollout(rollout: RolloutRecord, nowMs: number): RolloutReco
   };
 }
 
-/** A rollout on a step, from now. */
+/** A rollout on a step, starting now. */
 export function takeStep(rollout: RolloutRecord, step: number, nowMs: number, reason: string): RolloutRecord {
   return { ...rollout, state: "running", step, stepSinceMs: nowMs, changedMs: nowMs, reason };
 }
@@ -99,11 +99,11 @@ function findStepProblems(steps: readonly RolloutStep[], shadow: boolean): reado
   const problems: Problem[] = [];
   for (const [index, { percent, holdMs }] of steps.entries()) {
     const before = steps[index - 1]?.percent ?? 0;
-    // Subjects are told apart by hundredths of a percent.
+    // Subjects are distinguished by hundredths of a percent.
     if (!(percent > 0 && percent <= 100) || Math.abs(percent * 100 - Math.round(percent * 100)) > 1e-6)
       problems.push({ path: ["steps", index, "percent"], message: "must be 0.01 to 100, with two decimals at most" });
     else if (percent <= before)
-      problems.push({ path: ["steps", index, "percent"], message: `must be more than ${before}, the step before` });
+      problems.push({ path: ["steps", index, "percent"], message: `must be more than ${before}, the previous step` });
     problems.push(...findRangeProblems(["steps", index, "hold_ms"], holdMs, 0, maxHoldMs));
   }
   const last = steps[steps.length - 1]?.percent;

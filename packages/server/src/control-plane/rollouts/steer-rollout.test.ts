@@ -6,9 +6,9 @@ import { advanceRollout, endRollout, pauseRollout, resumeRollout } from "./steer
 
 const nowMs = 1_700_000_000_000;
 const minuteMs = 60_000;
-const wish: RolloutStart = { id: "r", policy: "p", fromVersion: 3, toVersion: 4, author: "ada", by: "user" };
+const request: RolloutStart = { id: "r", policy: "p", fromVersion: 3, toVersion: 4, author: "ada", by: "user" };
 
-function problemsOf(work: () => unknown): readonly string[] {
+function findProblems(work: () => unknown): readonly string[] {
   try {
     work();
   } catch (error) {
@@ -20,21 +20,21 @@ function problemsOf(work: () => unknown): readonly string[] {
 }
 
 describe("startRollout", () => {
-  it("observes for ten minutes, then goes to 1 %, 10 % and everybody, ten minutes each", () => {
-    const rollout = startRollout(wish, nowMs);
+  it("observes for ten minutes, then goes to 1 %, 10 % and all subjects, ten minutes each", () => {
+    const rollout = startRollout(request, nowMs);
     expect(rollout).toMatchObject({ state: "observing", step: -1, observeForMs: 10 * minuteMs, shadow: false });
     expect(rollout.steps).toEqual([1, 10, 100].map((percent) => ({ percent, holdMs: 10 * minuteMs })));
   });
 
   it("waits for its time", () => {
-    expect(startRollout({ ...wish, startsMs: nowMs + 1 }, nowMs)).toMatchObject({ state: "waiting", step: -1 });
-    expect(startRollout({ ...wish, startsMs: nowMs }, nowMs).state).toBe("observing");
+    expect(startRollout({ ...request, startsMs: nowMs + 1 }, nowMs)).toMatchObject({ state: "waiting", step: -1 });
+    expect(startRollout({ ...request, startsMs: nowMs }, nowMs).state).toBe("observing");
   });
 
-  it("observes nothing where there is nothing to observe: in shadow, for a new policy, or if told so", () => {
-    expect(startRollout({ ...wish, shadow: true }, nowMs)).toMatchObject({ state: "running", step: 0 });
-    expect(startRollout({ ...wish, fromVersion: 0 }, nowMs)).toMatchObject({ state: "running", step: 0 });
-    expect(startRollout({ ...wish, observeForMs: 0 }, nowMs)).toMatchObject({ state: "running", step: 0 });
+  it("observes nothing in shadow, for a new policy, or on request", () => {
+    expect(startRollout({ ...request, shadow: true }, nowMs)).toMatchObject({ state: "running", step: 0 });
+    expect(startRollout({ ...request, fromVersion: 0 }, nowMs)).toMatchObject({ state: "running", step: 0 });
+    expect(startRollout({ ...request, observeForMs: 0 }, nowMs)).toMatchObject({ state: "running", step: 0 });
   });
 
   it.each([
@@ -48,19 +48,19 @@ describe("startRollout", () => {
     [{ observeForMs: 60_000 }, ["rollout.observe_for_ms"]],
     [{ observeForMs: 299_999 }, ["rollout.observe_for_ms"]],
     [{ startsMs: Number.POSITIVE_INFINITY }, ["rollout.starts_ms"]],
-  ])("refuses %j, and names what is wrong", (wrong, paths) => {
-    expect(problemsOf(() => startRollout({ ...wish, ...wrong }, nowMs))).toEqual(paths);
+  ])("refuses %j, and names the problem", (wrong, paths) => {
+    expect(findProblems(() => startRollout({ ...request, ...wrong }, nowMs))).toEqual(paths);
   });
 
-  it("takes hundredths of a percent, steps by hand, and in shadow an end before everybody", () => {
+  it("accepts hundredths of a percent, manual steps, and in shadow an end before 100 %", () => {
     const steps = [0.07, 1.15, 100].map((percent) => ({ percent, holdMs: 0 }));
-    expect(startRollout({ ...wish, steps }, nowMs).steps).toEqual(steps);
-    expect(startRollout({ ...wish, shadow: true, steps: [{ percent: 5, holdMs: 1 }] }, nowMs).step).toBe(0);
+    expect(startRollout({ ...request, steps }, nowMs).steps).toEqual(steps);
+    expect(startRollout({ ...request, shadow: true, steps: [{ percent: 5, holdMs: 1 }] }, nowMs).step).toBe(0);
   });
 });
 
 describe("by hand a rollout", () => {
-  const observing = startRollout(wish, nowMs);
+  const observing = startRollout(request, nowMs);
   const later = nowMs + minuteMs;
 
   it("advances from observing to each step, and from the last one to its end", () => {
@@ -76,18 +76,18 @@ describe("by hand a rollout", () => {
     expect(advanceRollout({ ...observing, strikes: 2 }, later).strikes).toBe(2);
   });
 
-  it("is paused where it is, and goes on there with its time begun afresh", () => {
+  it("is paused at its step, and continues there with its time starting over", () => {
     const running = advanceRollout(observing, nowMs);
     const paused = pauseRollout(running, later);
     expect(paused).toMatchObject({ state: "paused", step: 0, stepSinceMs: nowMs });
     expect(resumeRollout(paused, later + 1)).toMatchObject({ state: "running", step: 0, stepSinceMs: later + 1 });
     expect(resumeRollout(pauseRollout(observing, later), later)).toMatchObject({ state: "observing", step: -1 });
-    const waiting = startRollout({ ...wish, startsMs: later + 1 }, nowMs);
+    const waiting = startRollout({ ...request, startsMs: later + 1 }, nowMs);
     expect(resumeRollout(pauseRollout(waiting, nowMs), later)).toMatchObject({ state: "waiting" });
     expect(resumeRollout(pauseRollout(waiting, nowMs), later + 1)).toMatchObject({ state: "observing" });
   });
 
-  it("ends as it is told, once", () => {
+  it("ends as requested, once", () => {
     for (const end of ["done", "rolled_back", "cancelled"] as const) {
       const ended = endRollout(observing, end, later, "because");
       expect(ended).toMatchObject({ state: end, reason: "because", changedMs: later });
@@ -97,12 +97,12 @@ describe("by hand a rollout", () => {
         () => resumeRollout(ended, later),
         () => endRollout(ended, "done", later, ""),
       ])
-        expect(problemsOf(again)).toEqual(["state"]);
+        expect(findProblems(again)).toEqual(["state"]);
     }
   });
 
   it("is not paused twice, and not resumed while it runs", () => {
-    expect(problemsOf(() => pauseRollout(pauseRollout(observing, later), later))).toEqual(["state"]);
-    expect(problemsOf(() => resumeRollout(observing, later))).toEqual(["state"]);
+    expect(findProblems(() => pauseRollout(pauseRollout(observing, later), later))).toEqual(["state"]);
+    expect(findProblems(() => resumeRollout(observing, later))).toEqual(["state"]);
   });
 });

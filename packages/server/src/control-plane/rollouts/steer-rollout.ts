@@ -3,29 +3,29 @@ import { SluiceError } from "sluice";
 import { beginRollout, takeStep } from "./start-rollout.ts";
 
 /**
- * What people do to a rollout: each takes one as it is, and answers one as it is to be. Throws `invalid_request` where that
- * cannot be done in its state.
+ * Actions of operators on a rollout: each takes the current one, and returns the new one. Throws `invalid_request` if
+ * its state does not permit the action.
  */
 
 /**
- * The next step, or from the last one the end. Who says so does not want to wait, so it is not observed any longer. Strikes
- * stay: what was beyond what is usual is not pardoned by going on.
+ * Takes the next step, or ends it after the last one. The operator does not want to wait, so observation ends. Strikes
+ * remain: going on does not pardon them.
  */
 export function advanceRollout(rollout: RolloutRecord, nowMs: number, reason = "advanced by hand"): RolloutRecord {
-  demandUnderway(rollout, "advanced");
+  requireUnderway(rollout, "advanced");
   const next = rollout.step + 1;
   if (next >= rollout.steps.length) return endRollout(rollout, "done", nowMs, reason);
   return takeStep(rollout, next, nowMs, reason);
 }
 
-/** Stays where it is. It is still looked at, and still rolled back. */
+/** Stays at its step. It is still evaluated, and still rolled back. */
 export function pauseRollout(rollout: RolloutRecord, nowMs: number, reason = "paused by hand"): RolloutRecord {
-  demandUnderway(rollout, "paused");
+  requireUnderway(rollout, "paused");
   if (rollout.state === "paused") throw wrongState(rollout, "it is paused already");
   return { ...rollout, state: "paused", changedMs: nowMs, reason };
 }
 
-/** Goes on where it was paused; the time to observe or to hold the step begins afresh. */
+/** Continues where it was paused; the time to observe or to hold the step starts over. */
 export function resumeRollout(rollout: RolloutRecord, nowMs: number, reason = "resumed by hand"): RolloutRecord {
   if (rollout.state !== "paused") throw wrongState(rollout, "only a paused rollout can be resumed");
   if (rollout.step >= 0) return takeStep(rollout, rollout.step, nowMs, reason);
@@ -34,8 +34,8 @@ export function resumeRollout(rollout: RolloutRecord, nowMs: number, reason = "r
 }
 
 /**
- * `done`: the new version is for everybody. `rolled_back`: the old one is, again. `cancelled`: the old one stays, and nobody has
- * seen the new one.
+ * `done`: the new version applies to all subjects. `rolled_back`: the old one does, again. `cancelled`: the old one
+ * stays, and no subject has seen the new one.
  */
 export function endRollout(
   rollout: RolloutRecord,
@@ -43,16 +43,16 @@ export function endRollout(
   nowMs: number,
   reason: string,
 ): RolloutRecord {
-  demandUnderway(rollout, "ended");
+  requireUnderway(rollout, "ended");
   return { ...rollout, state: end, stepSinceMs: nowMs, changedMs: nowMs, reason };
 }
 
-/** Whether a rollout has not come to its end. */
+/** Whether a rollout has not ended. */
 export function isUnderway({ state }: Pick<RolloutRecord, "state">): boolean {
   return state === "waiting" || state === "observing" || state === "running" || state === "paused";
 }
 
-function demandUnderway(rollout: RolloutRecord, done: string): void {
+function requireUnderway(rollout: RolloutRecord, done: string): void {
   if (!isUnderway(rollout)) throw wrongState(rollout, `a rollout that has ended cannot be ${done}`);
 }
 

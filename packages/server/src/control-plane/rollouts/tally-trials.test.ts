@@ -1,5 +1,6 @@
 import { openPolicyStore, type PolicyStore, PolicyStoreUnavailable, type TallyRecord } from "@sluice/sql";
-import { createLimiter, ManualClock, type Policy, type Trial } from "sluice";
+import { createLimiter, ManualClock, type Policy } from "sluice";
+import type { Trial } from "sluice/internal";
 import { parsePolicyText } from "sluice/policy-text";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createRecordingLog, type LoggedLine } from "../../testing/recording-log.ts";
@@ -72,7 +73,7 @@ describe("tallies", () => {
     expect(await stored("s")).toEqual(["a 1 old1 0/1", "a 1 shadow1 1/1"]);
   });
 
-  it("tell the whole of a minute each time, so that telling it twice adds nothing", async () => {
+  it("write the whole of a minute each time, so that writing it twice adds nothing", async () => {
     tallies.onTrial(newVersion, 0, true);
     await tallies.flush();
     tallies.onTrial(newVersion, 0, false);
@@ -89,7 +90,7 @@ describe("tallies", () => {
     expect(await stored()).toEqual(["a 0 new0 1/1", "b 0 new0 0/1"]);
   });
 
-  it("lose nothing that is counted while the store is asked", async () => {
+  it("lose nothing that is counted during a write", async () => {
     tallies.onTrial(newVersion, 0, true);
     const asked = tallies.flush();
     tallies.onTrial(newVersion, 0, true);
@@ -100,7 +101,7 @@ describe("tallies", () => {
     expect(await stored()).toEqual(["a 0 new0 2/2", "a 1 new0 1/1"]);
   });
 
-  it("tell the rest at the end, and count nothing more", async () => {
+  it("write the rest at the end, and count nothing more", async () => {
     tallies.onTrial(newVersion, 0, true);
     await tallies.close();
     tallies.onTrial(newVersion, 0, true);
@@ -108,7 +109,7 @@ describe("tallies", () => {
     expect(await stored()).toEqual(["a 0 new0 1/1"]);
   });
 
-  it("go on in the minute they are in when the clock is set back a little", async () => {
+  it("continue in the same minute when the clock is set back a little", async () => {
     tallies.onTrial(newVersion, 0, true);
     await tallies.flush();
     nowMs += 60_000;
@@ -119,7 +120,7 @@ describe("tallies", () => {
     expect(await stored()).toEqual(["a 0 new0 1/1", "a 1 new0 2/2"]);
   });
 
-  it("ignore policies that are on no trial, and steps that a rollout does not have", async () => {
+  it("ignore policies without a rollout, and steps that a rollout does not have", async () => {
     const { trial: _, ...plain } = newVersion;
     tallies.onTrial(plain, 0, true);
     tallies.onTrial(newVersion, 4, true);
@@ -129,8 +130,8 @@ describe("tallies", () => {
   });
 });
 
-describe("while the store is away", () => {
-  it("minutes are kept and told later, and it is logged once", async () => {
+describe("while the store is unavailable", () => {
+  it("minutes are kept and written later, and it is logged once", async () => {
     away = true;
     for (let i = 0; i < 3; i++) {
       tallies.onTrial(newVersion, 0, true);
@@ -162,7 +163,7 @@ describe("while the store is away", () => {
 });
 
 describe("on a limiter", () => {
-  it("both versions are counted apart, as they decide", async () => {
+  it("both versions are counted separately, as they decide", async () => {
     const clock = new ManualClock(nowMs);
     const limiter = createLimiter({
       policies: { ...policySet, policies: [oldVersion, newVersion] },

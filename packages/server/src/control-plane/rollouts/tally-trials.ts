@@ -4,7 +4,7 @@ import type { Logger } from "../../observe/telemetry/logger.ts";
 
 export interface TrialTalliesOptions {
   readonly store: Pick<PolicyStore, "note">;
-  /** Tells processes apart: one that starts anew has another. */
+  /** Differs between processes, and after a restart. */
   readonly node: string;
   readonly log: Pick<Logger, "info" | "warn">;
   /** Epoch milliseconds. Absent: the machine's clock. */
@@ -13,29 +13,29 @@ export interface TrialTalliesOptions {
   readonly flushEveryMs?: number | undefined;
 }
 
-/** Counts what this node decides by policies of which two versions are in force. */
+/** Counts this node's decisions by policies of which two versions are in force. */
 export interface TrialTallies {
-  /** For `LimiterOptions.onTrial`. Never throws, waits for nothing, and makes nothing but at the turn of a minute. */
+  /** For `LimiterOptions.onTrial`. Never throws or waits, and allocates only once a minute. */
   readonly onTrial: (policy: Policy, step: number, denied: boolean) => void;
-  /** Tells the store now, as it does by itself every few seconds. Never rejects. */
+  /** Writes to the store now, as it does automatically every few seconds. Never rejects. */
   flush(): Promise<void>;
-  /** Tells the rest, and ends. */
+  /** Writes the rest, and stops. */
   close(): Promise<void>;
 }
 
 const minuteMs = 60_000;
-/** Minutes that wait for the store, of all rollouts together; beyond that the oldest are forgotten. */
+/** Minutes that wait for the store, of all rollouts together; beyond that the oldest are dropped. */
 const maxWaiting = 1_000;
-/** The clock may be set back: a minute or two that were counted already are not begun again. */
+/** The clock may be set back: a recent minute that was already counted is not started again. */
 const maxMinutesBack = 5;
 const sides = ["old", "new", "shadow"] as const;
 
-/** What was decided in one minute: two numbers, decided and denied, for each side of each ring. */
+/** The decisions of one minute: two numbers, decided and denied, for each side of each ring. */
 interface MinuteTally {
   readonly rollout: string;
   readonly minute: number;
   readonly numbers: Float64Array;
-  /** Counted since the store was told last. */
+  /** Counted since the last write. */
   fresh: boolean;
 }
 
@@ -57,7 +57,7 @@ export function createTrialTallies(options: TrialTalliesOptions): TrialTallies {
     const side = trial.side === "old" ? 0 : trial.shadow ? 2 : 1;
     const at = (step * sides.length + side) * 2;
     const { numbers } = tally;
-    // A rollout's steps never change; what lies outside of them is not ours to count.
+    // A rollout's steps never change; steps outside of them are not counted.
     if (at < 0 || at >= numbers.length) return;
     numbers[at]! += 1;
     if (denied) numbers[at + 1]! += 1;
@@ -79,13 +79,13 @@ export function createTrialTallies(options: TrialTalliesOptions): TrialTallies {
     waiting = waiting.slice(-maxWaiting);
   }
 
-  async function tell(): Promise<void> {
-    forgetEnded();
-    const told = [...waiting, ...current.values()].filter(({ fresh }) => fresh);
-    if (told.length === 0) return;
-    const records = told.flatMap((tally) => renderTally(tally, node));
-    // What is counted while the store is asked is told the next time.
-    for (const tally of told) tally.fresh = false;
+  async function writeTallies(): Promise<void> {
+    dropEnded();
+    const isWritten = [...waiting, ...current.values()].filter(({ fresh }) => fresh);
+    if (isWritten.length === 0) return;
+    const records = isWritten.flatMap((tally) => renderTally(tally, node));
+    // Decisions during a write go with the next one.
+    for (const tally of isWritten) tally.fresh = false;
     try {
       await store.note((note) => note.putTallies(records));
       waiting = waiting.filter(({ fresh }) => fresh);
@@ -93,9 +93,9 @@ export function createTrialTallies(options: TrialTalliesOptions): TrialTallies {
       failing = false;
       lost = 0;
     } catch (error) {
-      for (const tally of told) {
+      for (const tally of isWritten) {
         tally.fresh = true;
-        // Its minute may have ended meanwhile, when it did not seem worth keeping.
+        // Its minute may have ended meanwhile, when it seemed to have nothing to write.
         if (current.get(tally.rollout) !== tally && !waiting.includes(tally)) keepWaiting(tally);
       }
       if (!failing) log.warn("rollout.tallies_waiting", { err: error });
@@ -103,8 +103,8 @@ export function createTrialTallies(options: TrialTalliesOptions): TrialTallies {
     }
   }
 
-  /** Lets go of rollouts that nothing was decided by for a while. */
-  function forgetEnded(): void {
+  /** Drops rollouts without recent decisions. */
+  function dropEnded(): void {
     const minute = Math.floor(nowMs() / minuteMs);
     for (const [rollout, tally] of current) {
       if (Math.abs(minute - tally.minute) <= maxMinutesBack) continue;
@@ -114,7 +114,7 @@ export function createTrialTallies(options: TrialTalliesOptions): TrialTallies {
   }
 
   function flush(): Promise<void> {
-    flushing ??= tell().finally(() => {
+    flushing ??= writeTallies().finally(() => {
       flushing = undefined;
     });
     return flushing;
@@ -127,7 +127,7 @@ export function createTrialTallies(options: TrialTalliesOptions): TrialTallies {
     close: async () => {
       closed = true;
       clearInterval(timer);
-      // What began before may lack the latest.
+      // A minute that began earlier may lack the latest decisions.
       await flushing;
       await flush();
     },

@@ -8,7 +8,7 @@ export interface Count {
 
 export const nothing: Count = { decided: 0, denied: 0 };
 
-/** Tallies of all nodes, added up: by ring, by side, by minute. */
+/** Tallies of all nodes, added up by ring, side and minute. */
 export interface TrialSums {
   /** The steps at which rings join, in order. */
   readonly rings: readonly number[];
@@ -17,14 +17,14 @@ export interface TrialSums {
   minutes(ring: number, side: TallyRecord["side"]): readonly number[];
 }
 
-/** Adds up what nodes counted, each for itself. */
+/** Adds up the counts of all nodes. */
 export function sumTallies(tallies: readonly TallyRecord[]): TrialSums {
   const series = new Map<number, Map<number, { decided: number; denied: number }>>();
   const rings = new Set<number>();
   for (const tally of tallies) {
     if (tally.decided === 0) continue;
     rings.add(tally.step);
-    const key = keyOf(tally.step, tally.side);
+    const key = seriesKey(tally.step, tally.side);
     let minutes = series.get(key);
     if (minutes === undefined) {
       minutes = new Map();
@@ -40,16 +40,16 @@ export function sumTallies(tallies: readonly TallyRecord[]): TrialSums {
   const ordered = new Map([...series].map(([key, minutes]) => [key, [...minutes.keys()].sort((a, b) => a - b)]));
   return {
     rings: [...rings].sort((a, b) => a - b),
-    at: (ring, side, minute) => series.get(keyOf(ring, side))?.get(minute) ?? nothing,
-    minutes: (ring, side) => ordered.get(keyOf(ring, side)) ?? [],
+    at: (ring, side, minute) => series.get(seriesKey(ring, side))?.get(minute) ?? nothing,
+    minutes: (ring, side) => ordered.get(seriesKey(ring, side)) ?? [],
   };
 }
 
-function keyOf(ring: number, side: TallyRecord["side"]): number {
+function seriesKey(ring: number, side: TallyRecord["side"]): number {
   return ring * 3 + (side === "old" ? 0 : side === "new" ? 1 : 2);
 }
 
-/** What one side decided for some rings in some minutes, both ends included. */
+/** The decisions of one side for some rings in some minutes, both ends included. */
 export function addCounts(
   sums: TrialSums,
   rings: readonly number[],

@@ -2,16 +2,16 @@ import { openPolicyStore, type PolicyStore } from "@sluice/sql";
 import { createLimiter, type Limiter, ManualClock, type PolicySet } from "sluice";
 import type { Caller } from "../../data-plane/access/access.ts";
 import type { Actor } from "../../data-plane/access/actor.ts";
-import { permissionsOf, type Role } from "../../data-plane/access/roles.ts";
+import { type Role, rolePermissions } from "../../data-plane/access/roles.ts";
 import { createRecordingLog, type LoggedLine } from "../../testing/recording-log.ts";
-import { type AssembledPolicies, assembleStored } from "../documents/assemble-stored.ts";
 import {
   type ControlPlaneOptions,
   createControlPlane,
   type RunningControlPlane,
 } from "../use-cases/create-control-plane.ts";
+import { type AssembledPolicies, assembleStored } from "./assemble-stored.ts";
 
-/** A control plane on a store of its own, with a limiter that decides by what is stored. */
+/** A control plane with its own store, and a limiter that decides by the stored policies. */
 export interface TestControl extends RunningControlPlane {
   readonly store: PolicyStore;
   readonly limiter: Limiter;
@@ -19,11 +19,11 @@ export interface TestControl extends RunningControlPlane {
   /** Generations that were announced. */
   readonly announced: readonly number[];
   readonly logged: readonly LoggedLine[];
-  /** Lets the limiter decide by what is stored now, as a node does. */
-  takeUp(): Promise<AssembledPolicies>;
-  /** Resolves when refusals are kept. */
+  /** Makes the limiter decide by the stored policies, as a node does. */
+  applyStored(): Promise<AssembledPolicies>;
+  /** Resolves when refusals are stored. */
   settled(): Promise<void>;
-  /** All that is stored, as text: the same exactly where nothing was changed. */
+  /** Everything stored, as text, so that tests can see whether anything changed. */
   dump(): Promise<string>;
 }
 
@@ -53,7 +53,7 @@ export async function openTestControl(
     clock,
     announced,
     logged,
-    async takeUp(): Promise<AssembledPolicies> {
+    async applyStored(): Promise<AssembledPolicies> {
       const assembled = await store.read((view) => assembleStored(view, nowMs(), { files: filePolicies }));
       limiter.usePolicies(assembled.policySet);
       return assembled;
@@ -68,7 +68,7 @@ export async function openTestControl(
   };
 }
 
-/** All that is stored, but the audit of refusals. */
+/** Everything stored, except for audited refusals. */
 export async function dumpStore(store: PolicyStore): Promise<string> {
   return store.read(async (view) => {
     const policies = await view.policies();
@@ -94,21 +94,21 @@ export async function dumpStore(store: PolicyStore): Promise<string> {
   });
 }
 
-/** Somebody with a role, and as an editor with a team. */
-export function actorOf(role: Role, team?: string): Actor {
+/** An actor with a role, and as an editor with a team. */
+export function createActor(role: Role, team?: string): Actor {
   const caller: Caller = {
     name: team === undefined ? role : `${role}-${team}`,
-    may: new Set(permissionsOf[role]),
+    may: new Set(rolePermissions[role]),
     role,
     team,
   };
   return { caller, from: "192.0.2.7" };
 }
 
-export const admin: Actor = actorOf("admin");
+export const admin: Actor = createActor("admin");
 
-/** The error that something is refused with; fails where it is not. */
-export async function refusalOf(work: Promise<unknown>): Promise<Record<string, unknown> & Error> {
+/** The error with which a call is refused; fails if it is not. */
+export async function catchRefusal(work: Promise<unknown>): Promise<Record<string, unknown> & Error> {
   try {
     await work;
   } catch (error) {
@@ -117,7 +117,7 @@ export async function refusalOf(work: Promise<unknown>): Promise<Record<string, 
   throw new Error("it was not refused");
 }
 
-/** A policy's document: one limit by user, unless said otherwise. */
+/** A policy's document, by default with one limit by user. */
 export function document(
   windows: string,
   more: Readonly<Record<string, unknown>> = {},

@@ -3,61 +3,59 @@ import { type Problem, SluiceError } from "sluice";
 import { demand } from "../../data-plane/access/access.ts";
 import type { Actor } from "../../data-plane/access/actor.ts";
 import type { Permission } from "../../data-plane/access/roles.ts";
-import { auditEntry, type Deed } from "../audit/audit-entry.ts";
-import { invalidField, invalidPolicies, tellStoreError } from "../control-errors.ts";
-import type { Changed, ChangeOptions } from "../control-plane.ts";
+import { type AuditedAction, auditEntry } from "../audit/audit-entry.ts";
+import { type Changed, type ChangeOptions, maxWhyLength } from "../change.ts";
+import { invalidField, invalidPolicies, translateStoreError } from "../control-errors.ts";
 import { composeInTurns } from "../documents/compose-policy-set.ts";
 import { readStoredRows } from "../documents/stored-rows.ts";
 import type { ControlContext } from "./control-context.ts";
 
-/** What a change came to. */
+/** The outcome of a change. */
 export interface Outcome<T> {
   readonly value: T;
-  /** False: all was as it should be, nothing was written, and there is no new generation. */
+  /** False: nothing had to change, nothing was written, and there is no new generation. */
   readonly changed: boolean;
-  /** One entry of the audit, or several where several things were changed. */
+  /** One entry of the audit, or several if several objects changed. */
   readonly audit?: readonly AuditedChange[] | undefined;
   readonly warnings?: readonly Problem[] | undefined;
 }
 
-export interface AuditedChange extends Partial<Deed> {
+export interface AuditedChange extends Partial<AuditedAction> {
   readonly before?: unknown;
   readonly after?: unknown;
 }
 
-export interface CommitWish extends Deed {
+export interface CommitRequest extends AuditedAction {
   readonly permission: Permission;
-  /** Whether what nodes decide by is to be validated whole. */
+  /** Whether to validate all policies together. */
   readonly policies: boolean;
-  /** Runs before the change is begun, if the actor may. What takes long keeps no other change waiting here. */
+  /** Runs before the change begins, if the actor is permitted. Slow work here does not hold up other changes. */
   readonly prepare?: (() => Promise<void>) | undefined;
-  /** Where a policy's own problems begin; their paths are told from there on. */
+  /** Where a policy's own problems begin; their paths are reported relative to it. */
   readonly at?: Problem["path"] | undefined;
 }
 
-const maxWhyLength = 1_000;
-
-/** Looks at what is stored, if the actor may. */
-export async function look<T>(
+/** Reads from the store, if the actor is permitted. */
+export async function readStore<T>(
   context: ControlContext,
   actor: Actor,
-  deed: Deed,
+  audited: AuditedAction,
   work: (view: StoreView) => Promise<T>,
 ): Promise<T> {
-  return auditRefusals(context, actor, deed, async () => {
+  return auditRefusals(context, actor, audited, async () => {
     demand(actor.caller, "read");
     return context.store.read(work);
   });
 }
 
 /**
- * Makes one change: if the actor may, if the whole that it leads to is valid, with its audit, and as a new generation. `work`
- * may be begun anew, and so does nothing but ask `change`.
+ * Makes one change: if the actor is permitted and the resulting whole is valid, with its audit entries, and as a new
+ * generation. `work` may be retried, so it must do nothing but use `change`.
  */
 export async function commit<T>(
   context: ControlContext,
   actor: Actor,
-  wish: CommitWish,
+  request: CommitRequest,
   options: ChangeOptions,
   work: (change: StoreChange) => Promise<Outcome<T>>,
 ): Promise<Changed<T>> {
@@ -65,23 +63,23 @@ export async function commit<T>(
   return auditRefusals(
     context,
     actor,
-    wish,
+    request,
     async () => {
-      demand(actor.caller, wish.permission);
+      demand(actor.caller, request.permission);
       if (why.length > maxWhyLength) throw invalidField(["why"], `must be at most ${maxWhyLength} characters long`);
-      await wish.prepare?.();
-      const changed = await tolerating(wish, (tolerant) =>
+      await request.prepare?.();
+      const changed = await tolerating(request, (tolerant) =>
         context.store.change(
           async (change) => {
             const before = tolerant ? await findProblems(context, change) : [];
             const outcome = await work(change);
             const warnings = outcome.warnings ?? [];
             if (!outcome.changed) return { value: outcome.value, generation: undefined, dryRun, warnings };
-            if (wish.policies) await checkWhole(context, change, before);
+            if (request.policies) await checkTogether(context, change, before);
             const generation = await change.nextGeneration();
-            const entries = (outcome.audit ?? []).map(({ before, after, ...deed }) => {
+            const entries = (outcome.audit ?? []).map(({ before, after, ...audited }) => {
               const details = { outcome: "done" as const, why, before, after, generation };
-              return auditEntry(actor, { ...wish, ...deed }, details, context.nowMs());
+              return auditEntry(actor, { ...request, ...audited }, details, context.nowMs());
             });
             await change.addAudit(entries);
             return { value: outcome.value, generation: dryRun ? undefined : generation, dryRun, warnings };
@@ -90,7 +88,7 @@ export async function commit<T>(
         ),
       );
       if (changed.generation !== undefined) {
-        tellChange(context, actor, wish, changed.generation);
+        logChange(context, actor, request, changed.generation);
         context.announce(changed.generation);
       }
       return changed;
@@ -99,38 +97,39 @@ export async function commit<T>(
   );
 }
 
-function tellChange({ log }: ControlContext, { caller }: Actor, wish: CommitWish, generation: number): void {
-  const { action, kind, target } = wish;
-  // Whom requests are from may be for the audit alone.
+function logChange({ log }: ControlContext, { caller }: Actor, request: CommitRequest, generation: number): void {
+  const { action, kind, target } = request;
+  // Subjects may be reserved for the audit.
   const what = kind === "subject" ? { action } : { action, target };
   log.info("control.changed", { caller: caller.name, ...what, generation });
 }
 
 /**
- * Runs what an actor wants, and keeps it in the audit where it is refused. What only a dry run is refused for nobody needs to
- * know later, unless they had no right to it.
+ * Runs a request of an actor, and audits it if it is refused. Refusals of a dry run are not audited, except for missing
+ * permission.
  */
 export async function auditRefusals<T>(
   context: ControlContext,
   actor: Actor,
-  deed: Deed,
+  audited: AuditedAction,
   work: () => Promise<T>,
   { dryRun = false }: { readonly dryRun?: boolean } = {},
 ): Promise<T> {
   try {
     return await work();
   } catch (thrown) {
-    const error = tellStoreError(thrown);
+    const error = translateStoreError(thrown);
     if (error instanceof SluiceError && error.code !== "policy_store_unavailable") {
-      const isRead = deed.action.endsWith(".get") || deed.action.endsWith(".list");
-      if (error.code === "permission_denied" || !(dryRun || isRead)) context.refusals.add(actor, deed, error.message);
+      const isRead = audited.action.endsWith(".get") || audited.action.endsWith(".list");
+      if (error.code === "permission_denied" || !(dryRun || isRead))
+        context.refusals.add(actor, audited, error.message);
     }
     throw error;
   }
 }
 
-/** Problems with the whole that a change leads to. Thrown within the change, so that it is undone. */
-class WholeProblems extends Error {
+/** Problems with the policies that a change would lead to. Thrown within the change, so that it is undone. */
+class CombinedProblems extends Error {
   readonly problems: readonly Problem[];
 
   constructor(problems: readonly Problem[]) {
@@ -139,10 +138,10 @@ class WholeProblems extends Error {
   }
 }
 
-async function checkWhole(context: ControlContext, view: StoreView, before: readonly Problem[]): Promise<void> {
-  const known = new Set(before.map(keyOf));
-  const fresh = (await findProblems(context, view)).filter((problem) => !known.has(keyOf(problem)));
-  if (fresh.length > 0) throw new WholeProblems(fresh);
+async function checkTogether(context: ControlContext, view: StoreView, before: readonly Problem[]): Promise<void> {
+  const known = new Set(before.map(problemKey));
+  const fresh = (await findProblems(context, view)).filter((problem) => !known.has(problemKey(problem)));
+  if (fresh.length > 0) throw new CombinedProblems(fresh);
 }
 
 async function findProblems(context: ControlContext, view: StoreView): Promise<readonly Problem[]> {
@@ -153,29 +152,30 @@ async function findProblems(context: ControlContext, view: StoreView): Promise<r
 }
 
 /**
- * Runs a change that leads to nothing worse than there is. Problems may be there already, because another version of Sluice wrote
- * what this one cannot read, or a policy file lacks what is referred to: they keep nobody from changing something else. They are
- * looked for where the change leads to some, within another attempt at it, so that nothing comes between.
+ * Runs a change that makes nothing worse. Problems may exist already, because another version of Sluice wrote something
+ * that this one cannot read, or a policy file lacks something that is referred to: they do not prevent other changes.
+ * They are searched for only if the change leads to problems, within another attempt at it, so that nothing comes in
+ * between.
  */
-async function tolerating<T>({ at = [] }: CommitWish, run: (tolerant: boolean) => Promise<T>): Promise<T> {
+async function tolerating<T>({ at = [] }: CommitRequest, run: (tolerant: boolean) => Promise<T>): Promise<T> {
   try {
     return await run(false);
   } catch (error) {
-    if (!(error instanceof WholeProblems)) throw error;
+    if (!(error instanceof CombinedProblems)) throw error;
   }
   try {
     return await run(true);
   } catch (error) {
-    if (!(error instanceof WholeProblems)) throw error;
+    if (!(error instanceof CombinedProblems)) throw error;
     throw invalidPolicies(error.problems.map((problem) => seenFrom(problem, at)));
   }
 }
 
-function keyOf({ path, message }: Problem): string {
+function problemKey({ path, message }: Problem): string {
   return JSON.stringify([path, message]);
 }
 
-/** A problem with the path from there on, if it is there. */
+/** The problem with its path relative to this place, if it is inside. */
 export function seenFrom(problem: Problem, at: Problem["path"]): Problem {
   const within = at.length > 0 && at.every((step, index) => problem.path[index] === step);
   return within ? { ...problem, path: problem.path.slice(at.length) } : problem;

@@ -1,11 +1,11 @@
 import { PolicyStoreUnavailable } from "@sluice/sql";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
-  actorOf,
   admin,
+  catchRefusal,
+  createActor,
   document,
   openTestControl,
-  refusalOf,
   type TestControl,
 } from "../testing/open-test-control.ts";
 
@@ -18,25 +18,25 @@ beforeEach(async () => {
 afterEach(() => control.close());
 
 describe("the audit", () => {
-  it("is read newest first, in parts, by whoever may look", async () => {
+  it("is read newest first, in pages, by permitted actors", async () => {
     for (const id of ["a", "b", "c"]) {
       control.clock.advance(1_000);
       await control.policies.put(admin, id, document("10/s"));
     }
-    const viewer = actorOf("viewer");
+    const viewer = createActor("viewer");
     const first = await control.audit.list(viewer, { limit: 2 });
     expect(first.items.map(({ target }) => target)).toEqual(["c", "b"]);
     const rest = await control.audit.list(viewer, { limit: 2, after: first.next });
     expect([rest.items.map(({ target }) => target), rest.next]).toEqual([["a"], undefined]);
     const sinceMs = control.clock.epochMs() - 1_000;
     expect((await control.audit.list(viewer, { sinceMs })).items).toHaveLength(2);
-    expect(await refusalOf(control.audit.list(actorOf("check")))).toMatchObject({ code: "permission_denied" });
+    expect(await catchRefusal(control.audit.list(createActor("check")))).toMatchObject({ code: "permission_denied" });
   });
 
   it("is found by any spelling of a subject", async () => {
     await control.subjects.setTier(admin, "ip", "2001:DB8::1", "gold");
     await control.subjects.setTier(admin, "user", "a:b", "gold");
-    control.audit.refused(actorOf("viewer"), "subject.tier", "subject", "ip:2001:db8:0::2", "no");
+    control.audit.refused(createActor("viewer"), "subject.tier", "subject", "ip:2001:db8:0::2", "no");
     await control.settled();
     const of = async (target: string): Promise<number> => (await control.audit.list(admin, { target })).items.length;
     expect(await of("ip:2001:db8::1")).toBe(2);
@@ -53,7 +53,7 @@ describe("the audit", () => {
     expect(items.map(({ generation }) => generation)).toEqual(Array.from({ length: 40 }, (_, i) => 40 - i));
   });
 
-  it("keeps so many refusals of a minute, and of the others their number", async () => {
+  it("stores a bounded number of refusals a minute, and counts the rest", async () => {
     const stranger = { caller: { name: "anonymous", may: new Set<never>() }, from: "203.0.113.9" };
     for (let i = 0; i < 1_000; i++)
       control.audit.refused(stranger, "login", "token", "", "this token is not known here");
@@ -72,27 +72,27 @@ describe("the audit", () => {
     expect(items[0]).toMatchObject({ actor: "anonymous", from: "203.0.113.9", action: "login", outcome: "refused" });
   });
 
-  it("bounds what callers make it hold", async () => {
+  it("bounds the input of callers", async () => {
     control.audit.refused(admin, "login", "token", "x".repeat(100_000), "y".repeat(100_000));
     await control.settled();
     const [item] = (await control.audit.list(admin)).items;
     expect(item!.target.length + item!.why.length).toBeLessThan(10_000);
   });
 
-  it("has refusals of what is wrong or stale too, but not of what was only tried", async () => {
+  it("also records refusals of invalid or stale requests, but not of dry runs", async () => {
     await control.policies.put(admin, "a", document("10/s"));
-    await refusalOf(control.policies.put(admin, "a", document("11/s")));
-    await refusalOf(control.policies.put(admin, "b", {}));
-    await refusalOf(control.policies.put(admin, "a", document("11/s"), { dryRun: true }));
-    await refusalOf(control.policies.get(admin, "nothing"));
+    await catchRefusal(control.policies.put(admin, "a", document("11/s")));
+    await catchRefusal(control.policies.put(admin, "b", {}));
+    await catchRefusal(control.policies.put(admin, "a", document("11/s"), { dryRun: true }));
+    await catchRefusal(control.policies.get(admin, "nothing"));
     await control.settled();
     const { items } = await control.audit.list(admin, { outcome: "refused" });
     expect(items.map(({ target }) => target).sort()).toEqual(["a", "b"]);
   });
 });
 
-describe("a policy store that is away", () => {
-  it("is told as such by every use case, without a word of where it is", async () => {
+describe("an unavailable policy store", () => {
+  it("is reported as such by every use case, without its address", async () => {
     const away = async (): Promise<never> => {
       throw new PolicyStoreUnavailable("postgres://sluice:hunter2@db/sluice cannot be reached");
     };
@@ -116,7 +116,7 @@ describe("a policy store that is away", () => {
       broken.configuration.export(admin),
       broken.configuration.import(admin, "policies: []"),
     ]) {
-      const refusal = await refusalOf(attempt);
+      const refusal = await catchRefusal(attempt);
       expect(refusal).toMatchObject({ code: "policy_store_unavailable" });
       expect(refusal.message).not.toContain("hunter2");
     }
@@ -126,7 +126,7 @@ describe("a policy store that is away", () => {
 });
 
 describe("nodes", () => {
-  it("are alive while they tell of themselves, and current at the newest generation", async () => {
+  it("are alive while they report, and current at the newest generation", async () => {
     await control.policies.put(admin, "a", document("10/s"));
     control.clock.stepWall(3_600_000);
     await control.store.note(async (note) => {
@@ -135,7 +135,7 @@ describe("nodes", () => {
       await note.putNode({ ...node, id: "1", seenMs: nowMs, generation: 1, details: '{"pid":1}' });
       await note.putNode({ ...node, id: "2", seenMs: nowMs - 15_001, generation: 0, details: "not JSON" });
     });
-    const { generation, nodes } = await control.nodes.list(actorOf("viewer"));
+    const { generation, nodes } = await control.nodes.list(createActor("viewer"));
     expect(generation).toBe(1);
     expect(nodes.map(({ id, alive, current, details }) => [id, alive, current, details])).toEqual([
       ["1", true, true, { pid: 1 }],

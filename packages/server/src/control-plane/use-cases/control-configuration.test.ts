@@ -4,11 +4,11 @@ import { parsePolicyText } from "sluice/policy-text";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ImportReport } from "../control-plane.ts";
 import {
-  actorOf,
   admin,
+  catchRefusal,
+  createActor,
   document,
   openTestControl,
-  refusalOf,
   type TestControl,
 } from "../testing/open-test-control.ts";
 
@@ -22,7 +22,7 @@ afterEach(() => control.close());
 
 type Kind = "created" | "changed" | "deleted";
 
-/** What a report says of users. */
+/** The users in a report. */
 function told(users: Partial<Readonly<Record<Kind, readonly string[]>>>): ImportReport["subjects"] {
   const of = (values: readonly string[] = []) => ({
     count: values.length,
@@ -34,14 +34,14 @@ function told(users: Partial<Readonly<Record<Kind, readonly string[]>>>): Import
 const withoutHeader = (text: string): string => text.replace(/^#.*\n/gm, "");
 
 describe("an export", () => {
-  it("is a policy file of all policies, the default and subjects, in the same words every time", async () => {
+  it("is a policy file of all policies, the default and subjects, with stable text", async () => {
     await control.policies.put(admin, "orders", document("10/s", { description: "yes" }));
     await control.policies.put(admin, "default", { unlimited: true });
     await control.subjects.setTier(admin, "user", "u1", "gold");
     const untilMs = control.clock.epochMs() + 60_000;
     await control.subjects.setLimit(admin, "user", "u1", { policy: "orders", windows: ["99/s"], untilMs });
     await control.subjects.setLimit(admin, "user", "null", { policy: "orders", windows: ["1/s"] });
-    const text = await control.configuration.export(actorOf("viewer"));
+    const text = await control.configuration.export(createActor("viewer"));
     expect(text).toBe(`# Sluice's policies, as of generation 5
 policies:
   - id: orders
@@ -73,11 +73,11 @@ subjects:
     expect(await control.configuration.export(admin)).not.toContain("99/s");
   });
 
-  it("tells of versions that are on their way", async () => {
+  it("lists versions that are being rolled out", async () => {
     await control.policies.put(admin, "orders", document("10/s"));
     await control.policies.put(admin, "orders", document("20/s"), { expected: 1, rollout: {} });
     const text = await control.configuration.export(admin);
-    expect(text).toMatch(/^# on its way: version 2 of orders \(rollout \w+\)$/m);
+    expect(text).toMatch(/^# being rolled out: version 2 of orders \(rollout \w+\)$/m);
     expect(text).toContain("10/s");
     expect(text).not.toContain("20/s");
   });
@@ -106,7 +106,7 @@ subjects:
   - { user: u2, limits: [{ policy: orders, windows: 7/s, until: 2026-07-01 }, { policy: carts, windows: 7/s, until: 2026-01-01 }] }
 `;
 
-  it("takes up a whole file as one generation, each policy that differs as a version of its own", async () => {
+  it("applies a whole file as one generation, with a new version for each policy that differs", async () => {
     await control.policies.put(admin, "old", document("1/s"));
     const report = await control.configuration.import(admin, file, { why: "from Git" });
     expect(report).toMatchObject({
@@ -114,7 +114,7 @@ subjects:
       value: { created: ["orders", "carts", "default"], changed: [], deleted: [], unchanged: 0 },
     });
     expect(report.value.subjects).toEqual(told({ created: ["u1", "u2"] }));
-    const { policySet, problems } = await control.takeUp();
+    const { policySet, problems } = await control.applyStored();
     expect(problems).toEqual([]);
     expect(policySet.policies.map(({ id, version, match }) => [id, version, match.domain])).toEqual([
       ["carts", 1, "default"],
@@ -132,7 +132,7 @@ subjects:
     expect(items).toEqual([expect.objectContaining({ action: "policy.put", why: "from Git", generation: 2 })]);
   });
 
-  it("deletes what the file does not name where it replaces", async () => {
+  it("in mode replace, deletes policies and subjects that the file does not name", async () => {
     await control.policies.put(admin, "old", document("1/s"));
     await control.policies.put(admin, "orders", document("1/s"));
     await control.subjects.setTier(admin, "user", "gone", "gold");
@@ -149,7 +149,7 @@ subjects:
     expect((await control.subjects.get(admin, "user", "gone")).version).toBe(0);
   });
 
-  it("changes nothing where the store says the same, whatever is left of subjects whose overrides have ended", async () => {
+  it("changes nothing if the store has the same, apart from ended overrides", async () => {
     await control.policies.put(admin, "orders", document("10/s"));
     const untilMs = control.clock.epochMs() + 1_000;
     await control.subjects.setLimit(admin, "user", "u1", { policy: "orders", windows: ["99/s"], untilMs });
@@ -164,7 +164,7 @@ subjects:
     });
   });
 
-  it("refuses two limits of a subject for the same, of which one would be lost", async () => {
+  it("refuses two limits of a subject for the same policy limit, of which one would be lost", async () => {
     const until = (second: number) => new Date(control.clock.epochMs() + second * 1_000).toISOString();
     const file = (...limits: readonly object[]) =>
       JSON.stringify({
@@ -172,7 +172,7 @@ subjects:
         subjects: [{ user: "u1", limits: limits.map((one) => ({ policy: "orders", windows: ["5/s"], ...one })) }],
       });
     for (const twice of [file({}, {}), file({ until: until(1) }, { until: until(2) })])
-      expect(await refusalOf(control.configuration.import(admin, twice))).toMatchObject({
+      expect(await catchRefusal(control.configuration.import(admin, twice))).toMatchObject({
         code: "invalid_request",
         problems: [{ path: ["subjects", 0, "limits"] }],
       });
@@ -188,27 +188,27 @@ subjects:
       `${file}  - { user: u3, limits: [{ policy: orders, windows: [1/s], until: 2099-01-01 }] }\n`,
       `${file}  - { user: u1, tier: free }\n`,
     ]) {
-      const refusal = await refusalOf(control.configuration.import(admin, bad));
+      const refusal = await catchRefusal(control.configuration.import(admin, bad));
       expect(refusal).toBeInstanceOf(SluiceError);
       expect(await control.dump()).toBe(before);
     }
     expect(control.announced).toEqual([1]);
   });
 
-  it("reads a large file in another thread, to the same end", async () => {
+  it("reads a large file in another thread, with the same outcome", async () => {
     const large = `${file}# ${"x".repeat(4_096)}\n`;
     const report = (await control.configuration.import(admin, large, { dryRun: true })).value;
     expect(report).toEqual((await control.configuration.import(admin, file, { dryRun: true })).value);
     const bad = "policies:\n  - id: a\n    limts: []\n";
-    const here = await refusalOf(control.configuration.import(admin, bad));
-    const aside = await refusalOf(control.configuration.import(admin, `${bad}# ${"x".repeat(4_096)}\n`));
-    expect(aside).toMatchObject({ code: "invalid_policies", message: here.message, problems: here.problems });
+    const here = await catchRefusal(control.configuration.import(admin, bad));
+    const thread = await catchRefusal(control.configuration.import(admin, `${bad}# ${"x".repeat(4_096)}\n`));
+    expect(thread).toMatchObject({ code: "invalid_policies", message: here.message, problems: here.problems });
   });
 
-  it("tells every problem with its place", async () => {
+  it("reports every problem with its place", async () => {
     const bad =
       "policies:\n  - id: a\n    limts: []\n  - id: b\n    limits: [{ windows: [fast] }]\n  - id: b\n    unlimited: true\n";
-    const refusal = (await refusalOf(control.configuration.import(admin, bad))) as unknown as SluiceError;
+    const refusal = (await catchRefusal(control.configuration.import(admin, bad))) as unknown as SluiceError;
     expect(refusal.code).toBe("invalid_policies");
     expect(refusal.problems.map((problem) => renderProblem(problem).slice(0, 40))).toEqual(
       expect.arrayContaining([
@@ -223,24 +223,24 @@ subjects:
     "",
     "[",
     "policies: {}",
-    "domains: []",
+    "domains: [{}]",
     "- a",
     "policies: [{ id: default, unlimited: true }]",
     "policies: &a [*a]",
   ])("refuses %j", async (text) => {
-    expect(await refusalOf(control.configuration.import(admin, text))).toMatchObject({ code: "invalid_policies" });
+    expect(await catchRefusal(control.configuration.import(admin, text))).toMatchObject({ code: "invalid_policies" });
   });
 
-  it("is refused where the configuration is not the one that the caller saw", async () => {
+  it("is refused if the configuration is not the one that the caller saw", async () => {
     await control.policies.put(admin, "old", document("1/s"));
-    expect(await refusalOf(control.configuration.import(admin, file, { expected: 0 }))).toMatchObject({
+    expect(await catchRefusal(control.configuration.import(admin, file, { expected: 0 }))).toMatchObject({
       code: "version_conflict",
       currentVersion: 1,
     });
     await control.configuration.import(admin, file, { expected: 1 });
   });
 
-  it("changes and deletes nothing that is there without the generation that was seen, and says what to do", async () => {
+  it("changes and deletes nothing without the generation that was seen, and says what to do", async () => {
     await control.configuration.import(admin, file);
     const untilMs = control.clock.epochMs() + 1_000;
     await control.subjects.setLimit(admin, "user", "u1", { policy: "orders", windows: ["9/s"], untilMs });
@@ -260,7 +260,7 @@ subjects:
     ] as const;
     const before = await control.dump();
     for (const [mode, text, subjects] of cases) {
-      const refusal = await refusalOf(control.configuration.import(admin, text, { mode }));
+      const refusal = await catchRefusal(control.configuration.import(admin, text, { mode }));
       expect(refusal, text).toMatchObject({ code: "version_conflict", currentVersion: generation });
       expect(refusal.message, text).toMatch(/dry run.*If-Match.*If-Match: \*/);
       const dry = await control.configuration.import(admin, text, { mode, dryRun: true });
@@ -271,15 +271,15 @@ subjects:
     expect(await control.dump()).toBe(before);
     const [[, text]] = cases;
     await control.configuration.import(admin, text, { expected: generation });
-    expect(await refusalOf(control.configuration.import(admin, text, { expected: generation }))).toMatchObject({
+    expect(await catchRefusal(control.configuration.import(admin, text, { expected: generation }))).toMatchObject({
       code: "version_conflict",
     });
   });
 
-  it("adds to what is there, and repeats it, without a generation, and leaves alone what stays", async () => {
+  it("needs no generation to add, or to repeat, and leaves the rest alone", async () => {
     await control.configuration.import(admin, file);
     const limit = { policy: "orders", windows: ["1/s"] };
-    await control.subjects.setLimit(actorOf("operator"), "user", "u1", limit, { why: "contract 4711" });
+    await control.subjects.setLimit(createActor("operator"), "user", "u1", limit, { why: "contract 4711" });
     const more = JSON.stringify({
       policies: [{ id: "more", ...document("1/s") }],
       subjects: [
@@ -300,7 +300,7 @@ subjects:
     ]);
     expect((await control.subjects.get(admin, "user", "u2")).limits).toMatchObject([{ windows: ["7/s"] }]);
     expect((await control.configuration.import(admin, more)).generation).toBeUndefined();
-    // Nobody has seen, or misses, an override that has ended.
+    // An override that has ended is invisible, and not missed.
     control.clock.advance(366 * 86_400_000);
     const last = JSON.stringify({ policies: [], subjects: [{ user: "u2", tier: "gold" }] });
     expect((await control.configuration.import(admin, last)).generation).toBeUndefined();
@@ -313,11 +313,11 @@ subjects:
     expect(value.subjects.created.first).toHaveLength(100);
   });
 
-  it("is refused where it changes a policy of which a version is on its way", async () => {
+  it("is refused if it changes a policy that is being rolled out", async () => {
     await control.policies.put(admin, "orders", document("1/s"));
     await control.policies.put(admin, "orders", document("2/s"), { expected: 1, rollout: {} });
-    expect(await refusalOf(control.configuration.import(admin, file))).toMatchObject({ code: "already_exists" });
-    // As it is in force it is no change.
+    expect(await catchRefusal(control.configuration.import(admin, file))).toMatchObject({ code: "already_exists" });
+    // The version in force is no change.
     const same = withoutHeader(await control.configuration.export(admin));
     expect((await control.configuration.import(admin, same, { mode: "replace" })).generation).toBeUndefined();
   });
@@ -326,13 +326,15 @@ subjects:
     const before = await control.dump();
     const dry = await control.configuration.import(admin, file, { dryRun: true });
     expect(dry.value.created).toHaveLength(3);
-    for (const actor of [actorOf("operator"), actorOf("editor", "api"), actorOf("viewer")])
-      expect(await refusalOf(control.configuration.import(actor, file))).toMatchObject({ code: "permission_denied" });
+    for (const actor of [createActor("operator"), createActor("editor", "api"), createActor("viewer")])
+      expect(await catchRefusal(control.configuration.import(actor, file))).toMatchObject({
+        code: "permission_denied",
+      });
     expect(await control.dump()).toBe(before);
   });
 });
 
-describe("what is exported and imported elsewhere", () => {
+describe("an export imported into another store", () => {
   const name = fc.stringMatching(/^[A-Za-z0-9._:/@-]{1,12}$/).filter((id) => id !== "default");
   const value = fc
     .string({ unit: "binary", minLength: 1, maxLength: 12 })
@@ -372,7 +374,7 @@ describe("what is exported and imported elsewhere", () => {
     { requiredKeys: ["dimension", "value"] },
   );
 
-  it("is the same again, and a policy file that anybody can use", async () => {
+  it("is the same again, and a usable policy file", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.dictionary(name, policy, { maxKeys: 4 }),
@@ -394,12 +396,12 @@ describe("what is exported and imported elsewhere", () => {
             const { policySet } = parsePolicyText(text);
             await other.configuration.import(admin, text);
             expect(withoutHeader(await other.configuration.export(admin))).toBe(withoutHeader(text));
-            // Nodes decide by the same, wherever it comes from.
+            // Nodes decide the same way, wherever the policies come from.
             const unversioned = (set: typeof policySet): unknown => ({
               policies: set.policies.map(({ version: _, ...rest }) => rest).toSorted((a, b) => (a.id < b.id ? -1 : 1)),
               subjects: set.subjects.length,
             });
-            expect(unversioned((await other.takeUp()).policySet)).toEqual(unversioned(policySet));
+            expect(unversioned((await other.applyStored()).policySet)).toEqual(unversioned(policySet));
             expect((await one.configuration.import(admin, text, { mode: "replace" })).generation).toBeUndefined();
           } finally {
             await Promise.all([one.close(), other.close()]);

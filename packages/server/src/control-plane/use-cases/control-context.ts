@@ -4,29 +4,29 @@ import type { OwnHotKeys } from "../../observe/hot-keys/own-hot-keys.ts";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import type { Refusals } from "../audit/refusals.ts";
 import type { DocumentReader } from "../documents/read-documents.ts";
-import type { Aside } from "../worker-thread/aside.ts";
+import type { WorkerThread } from "../worker-thread/worker-thread.ts";
 
-/** What every use case stands on. */
+/** The dependencies of every use case. */
 export interface ControlContext {
   readonly store: PolicyStore;
-  /** The id of this node among those of the store. */
+  /** The id of this node in the store. */
   readonly node: string | undefined;
-  /** The limiter of this node, by whose policies and counters subjects are told how they stand. */
+  /** The limiter of this node, whose policies and counters show the state of subjects. */
   readonly limiter: Pick<Limiter, "explain" | "reset" | "resetSubject" | "snapshot">;
   readonly log: Logger;
   readonly nowMs: () => number;
-  /** Called after every change that was kept. */
+  /** Called after every change that was stored. */
   readonly announce: (generation: number) => void;
-  /** Policies in files, beside the stored ones. */
+  /** Policies in files, which apply along with the stored ones. */
   readonly files: () => PolicySet | undefined;
-  /** Ids of those. */
+  /** Their ids. */
   readonly fileIds: () => ReadonlySet<string>;
   readonly precedence: "files" | "store";
   readonly ipv6PrefixBits: number | undefined;
-  /** Of this node. */
+  /** The hot keys of this node. */
   readonly hotKeys: OwnHotKeys;
   readonly reader: DocumentReader;
   readonly refusals: Refusals;
-  /** Where that is done which a request may make arbitrarily long. */
-  readonly aside: Aside;
+  /** Runs work that a request can make arbitrarily long. */
+  readonly thread: WorkerThread;
 }

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { actorOf, admin, openTestControl, refusalOf, type TestControl } from "../testing/open-test-control.ts";
+import { admin, catchRefusal, createActor, openTestControl, type TestControl } from "../testing/open-test-control.ts";
 
 let control: TestControl;
-const operator = actorOf("operator");
+const operator = createActor("operator");
 
 beforeEach(async () => {
   control = await openTestControl();
@@ -11,7 +11,7 @@ beforeEach(async () => {
 afterEach(() => control.close());
 
 describe("the kill switch", () => {
-  it("is on for an hour where nobody says how long, and off by itself", async () => {
+  it("is on for an hour by default, and then off automatically", async () => {
     const nowMs = control.clock.epochMs();
     const on = await control.killSwitch.on(operator, "open", { why: "counters are down" });
     expect(on).toMatchObject({ generation: 1 });
@@ -27,13 +27,13 @@ describe("the kill switch", () => {
     expect((await control.killSwitch.get(operator)).mode).toBe("open");
     control.clock.advance(1);
     expect((await control.killSwitch.get(operator)).mode).toBe("off");
-    // The clocks of others may be behind.
+    // Other clocks may be behind.
     expect((await control.killSwitch.off(operator)).generation).toBe(2);
     expect((await control.store.readPulse()).killSwitch).toBeUndefined();
     expect((await control.killSwitch.off(operator)).generation).toBeUndefined();
   });
 
-  it("is turned off without a reason, and turned over while it is on", async () => {
+  it("is turned off without a reason, and can change its mode while it is on", async () => {
     await control.killSwitch.on(operator, "open", { why: "x", forMs: 1_000 });
     await control.killSwitch.on(operator, "closed", { why: "y", forMs: 86_400_000 });
     expect(await control.killSwitch.get(operator)).toMatchObject({ mode: "closed", reason: "y" });
@@ -55,7 +55,7 @@ describe("the kill switch", () => {
     ["for more than a day", { why: "x", forMs: 86_400_001 }, "for_ms"],
     ["for no time", { why: "x", forMs: Number.NaN }, "for_ms"],
   ])("is not turned on %s", async (_, options, field) => {
-    expect(await refusalOf(control.killSwitch.on(operator, "open", options))).toMatchObject({
+    expect(await catchRefusal(control.killSwitch.on(operator, "open", options))).toMatchObject({
       code: "invalid_request",
       problems: [{ path: [field] }],
     });
@@ -64,11 +64,11 @@ describe("the kill switch", () => {
   });
 
   it("is for operators and admins, and every other attempt is audited", async () => {
-    for (const actor of [actorOf("viewer"), actorOf("editor", "api"), actorOf("check")]) {
-      expect(await refusalOf(control.killSwitch.on(actor, "open", { why: "x" }))).toMatchObject({
+    for (const actor of [createActor("viewer"), createActor("editor", "api"), createActor("check")]) {
+      expect(await catchRefusal(control.killSwitch.on(actor, "open", { why: "x" }))).toMatchObject({
         code: "permission_denied",
       });
-      expect(await refusalOf(control.killSwitch.off(actor))).toMatchObject({ code: "permission_denied" });
+      expect(await catchRefusal(control.killSwitch.off(actor))).toMatchObject({ code: "permission_denied" });
     }
     await control.settled();
     expect((await control.audit.list(admin, { outcome: "refused" })).items).toHaveLength(6);

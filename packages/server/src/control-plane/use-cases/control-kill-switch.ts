@@ -1,35 +1,29 @@
+import { killSwitchBounds } from "@sluice/protocol/admin";
 import type { KillSwitchRecord } from "@sluice/sql";
-import { renderDuration } from "sluice";
+import { renderDuration } from "sluice/internal";
 import { invalidField } from "../control-errors.ts";
 import type { KillSwitchControl, KillSwitchView } from "../control-plane.ts";
-import { commit, look } from "./commit.ts";
+import { commit, readStore } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
 
 const kind = "kill_switch";
 const hourMs = 3_600_000;
-const minMs = 1_000;
-const maxMs = 24 * hourMs;
-
-/** For how long it may be on. */
-export const killSwitchBounds: { readonly leastMs: number; readonly mostMs: number } = {
-  leastMs: minMs,
-  mostMs: maxMs,
-};
+const { leastMs: minMs, mostMs: maxMs } = killSwitchBounds;
 
 export function createKillSwitchControl(context: ControlContext): KillSwitchControl {
-  const deed = (word: string) => ({ action: `kill_switch.${word}`, kind, target: "" });
+  const audited = (word: string) => ({ action: `kill_switch.${word}`, kind, target: "" });
   return {
     get: (actor) =>
-      look(context, actor, deed("get"), async (view) =>
+      readStore(context, actor, audited("get"), async (view) =>
         killSwitchView((await view.pulse()).killSwitch, context.nowMs()),
       ),
 
     on(actor, mode, options) {
-      const wish = { ...deed("on"), permission: "operate" as const, policies: false };
+      const request = { ...audited("on"), permission: "operate" as const, policies: false };
       const { forMs = hourMs, why = "" } = options;
-      return commit(context, actor, wish, options, async (change) => {
+      return commit(context, actor, request, options, async (change) => {
         const reason = why.trim();
-        if (reason === "") throw invalidField(["reason"], "is missing: say why everything is to be decided alike");
+        if (reason === "") throw invalidField(["reason"], "is missing: say why every check should get the same answer");
         if (mode !== "open" && mode !== "closed") throw invalidField(["mode"], "must be open or closed");
         if (!Number.isSafeInteger(forMs) || forMs < minMs || forMs > maxMs)
           throw invalidField(
@@ -50,12 +44,12 @@ export function createKillSwitchControl(context: ControlContext): KillSwitchCont
     },
 
     off(actor, options = {}) {
-      const wish = { ...deed("off"), permission: "operate" as const, policies: false };
-      return commit(context, actor, wish, options, async (change) => {
+      const request = { ...audited("off"), permission: "operate" as const, policies: false };
+      return commit(context, actor, request, options, async (change) => {
         const { killSwitch: before } = await change.pulse();
         const value = killSwitchView(undefined, context.nowMs());
         if (before === undefined) return { value, changed: false };
-        // Also where it has ended by this clock: it may be this one that is wrong, and nodes obey it still.
+        // Even if it has ended by this clock: this clock may be wrong, and nodes may still obey the switch.
         await change.putKillSwitch(undefined);
         return { value, changed: true, audit: [{ before }] };
       });
@@ -63,7 +57,7 @@ export function createKillSwitchControl(context: ControlContext): KillSwitchCont
   };
 }
 
-/** As it is now: off also from the moment that it ends. */
+/** The current state: off as soon as it ends. */
 export function killSwitchView(record: KillSwitchRecord | undefined, nowMs: number): KillSwitchView {
   if (record === undefined || record.untilMs <= nowMs)
     return { mode: "off", sinceMs: undefined, untilMs: undefined, reason: undefined, author: undefined };

@@ -2,23 +2,23 @@ import type { NodeRecord } from "@sluice/sql";
 import { SluiceError } from "sluice";
 import type { Actor } from "../../data-plane/access/actor.ts";
 import { decodeReport } from "../../observe/hot-keys/hot-key-report.ts";
-import { mergeHotKeys, type ToldHotKeys } from "../../observe/hot-keys/merge-hot-keys.ts";
+import { mergeHotKeys, type NodeHotKeys } from "../../observe/hot-keys/merge-hot-keys.ts";
 import { notFound } from "../control-errors.ts";
 import type { NodeControl, NodeView } from "../control-plane.ts";
-import { look } from "./commit.ts";
+import { readStore } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
 
-/** Nodes tell of themselves every few seconds. */
+/** Nodes report every few seconds. */
 const aliveForMs = 15_000;
 
-/** Under which name a node's details hold its report of hot keys. */
+/** The field of a node's details that holds its report of hot keys. */
 export const hotKeysDetail = "hot_keys";
 
 export function createNodeControl(context: ControlContext): NodeControl {
-  /** Nodes that are alive, with what they told of hot keys; undefined while the policy store cannot be asked. */
+  /** Nodes that are alive, with their reports of hot keys; undefined while the policy store is unavailable. */
   async function readReports(actor: Actor): Promise<readonly Reported[] | undefined> {
     try {
-      return await look(context, actor, { action: "hot_key.list", kind: "hot_key", target: "" }, async (view) => {
+      return await readStore(context, actor, { action: "hot_key.list", kind: "hot_key", target: "" }, async (view) => {
         const nowMs = await view.nowMs();
         return (await view.nodes()).filter(isAliveAt(nowMs)).map((record) => reportedBy(record, nowMs));
       });
@@ -29,33 +29,33 @@ export function createNodeControl(context: ControlContext): NodeControl {
   }
 
   return {
-    async hotKeys(actor, { node, ...wish } = {}) {
+    async hotKeys(actor, { node, ...request } = {}) {
       const [reports, own] = await Promise.all([readReports(actor), context.hotKeys()]);
-      // Who is asked here and now knows better than what it wrote down some seconds ago.
-      const live = new Set(own.map((told) => told.node.id));
-      const others = (reports ?? []).filter((told) => !live.has(told.node.id));
-      const isMeant = ({ node: { id, name } }: Pick<ToldHotKeys, "node">): boolean =>
+      // This node's current report is newer than its stored one.
+      const live = new Set(own.map((reporting) => reporting.node.id));
+      const others = (reports ?? []).filter((reporting) => !live.has(reporting.node.id));
+      const isSelected = ({ node: { id, name } }: Pick<NodeHotKeys, "node">): boolean =>
         node === undefined || id === node || name === node;
-      const meant = [...own, ...others].filter(isMeant);
-      if (meant.length === 0 && node !== undefined) throw notFound(`node ${JSON.stringify(node)}`);
-      const told = meant.filter((one): one is ToldHotKeys => one.report !== undefined);
+      const selected = [...own, ...others].filter(isSelected);
+      if (selected.length === 0 && node !== undefined) throw notFound(`node ${JSON.stringify(node)}`);
+      const reporting = selected.filter((one): one is NodeHotKeys => one.report !== undefined);
       return {
-        ...mergeHotKeys(told, wish),
-        silent: reports === undefined ? undefined : meant.length - told.length,
+        ...mergeHotKeys(reporting, request),
+        silent: reports === undefined ? undefined : selected.length - reporting.length,
       };
     },
     list: (actor) =>
-      look(context, actor, { action: "node.list", kind: "node", target: "" }, async (view) => {
+      readStore(context, actor, { action: "node.list", kind: "node", target: "" }, async (view) => {
         const { generation } = await view.pulse();
-        // Nodes are seen by the store's clock, because theirs differ.
+        // By the store's clock, because those of nodes differ.
         const nowMs = await view.nowMs();
         return { generation, nodes: (await view.nodes()).map((record) => nodeView(record, generation, nowMs)) };
       }),
   };
 }
 
-/** A node that is alive. It may tell nothing of hot keys, being of another version. */
-type Reported = Omit<ToldHotKeys, "report"> & { readonly report: ToldHotKeys["report"] | undefined };
+/** A node that is alive. If it runs another version, it may report no hot keys. */
+type Reported = Omit<NodeHotKeys, "report"> & { readonly report: NodeHotKeys["report"] | undefined };
 
 function reportedBy({ id, name, seenMs, details }: NodeRecord, nowMs: number): Reported {
   const { [hotKeysDetail]: report } = readDetails(details);

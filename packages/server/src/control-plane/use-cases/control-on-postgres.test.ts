@@ -2,7 +2,7 @@ import { keptSubject } from "@sluice/protocol/admin";
 import { openPolicyStore, type PolicyStore } from "@sluice/sql";
 import { createFaultyProxy, startPostgres } from "@sluice/test-servers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { admin, document, openTestControl, refusalOf, type TestControl } from "../testing/open-test-control.ts";
+import { admin, catchRefusal, document, openTestControl, type TestControl } from "../testing/open-test-control.ts";
 import { ensureFirstToken } from "./control-tokens.ts";
 
 let server: Awaited<ReturnType<typeof startPostgres>>;
@@ -20,7 +20,7 @@ afterAll(async () => {
 });
 
 describe("control planes of several nodes on PostgreSQL", () => {
-  it("let one of all editors win who saw the same version", async () => {
+  it("let one of all editors win that saw the same version", async () => {
     const controls = await Promise.all(stores.map((store) => openTestControl({ store })));
     await controls[0]!.policies.put(admin, "orders", document("10/s"));
     for (let version = 1; version <= 5; version++) {
@@ -36,7 +36,7 @@ describe("control planes of several nodes on PostgreSQL", () => {
     }
     const { items } = await controls[2]!.policies.versions(admin, "orders");
     expect(items.map(({ version }) => version)).toEqual([6, 5, 4, 3, 2, 1]);
-    expect((await controls[1]!.takeUp()).generation).toBe(6);
+    expect((await controls[1]!.applyStored()).generation).toBe(6);
     await Promise.all(controls.map((control) => control.close()));
   });
 
@@ -45,13 +45,13 @@ describe("control planes of several nodes on PostgreSQL", () => {
     expect(given.filter((one) => one !== undefined)).toHaveLength(1);
   });
 
-  it("change nothing in a dry run, and refuse what leads to problems", async () => {
+  it("change nothing in a dry run, and refuse changes that lead to problems", async () => {
     const control = await openTestControl({ store: stores[0]! });
     await control.policies.put(admin, "carts", document("10/s", { replaces: ["orders"] }));
     const before = await control.dump();
     await control.policies.put(admin, "carts", document("20/s"), { expected: 1, dryRun: true, rollout: {} });
     await control.configuration.import(admin, "policies: []", { mode: "replace", dryRun: true });
-    expect(await refusalOf(control.policies.delete(admin, "orders", { expected: 6 }))).toMatchObject({
+    expect(await catchRefusal(control.policies.delete(admin, "orders", { expected: 6 }))).toMatchObject({
       code: "invalid_policies",
       problems: [{ path: ["policies", "carts", "replaces", 0] }],
     });
@@ -59,7 +59,7 @@ describe("control planes of several nodes on PostgreSQL", () => {
     await control.close();
   });
 
-  it("say that nobody knows where the answer to a change was lost, which is not made twice", async () => {
+  it("report a change whose answer was lost as unknown, and do not make it twice", async () => {
     const url = await server.createDatabase();
     const proxy = await createFaultyProxy({ host: "127.0.0.1", port: server.port });
     const store = await openPolicyStore({ url: url.replace(`:${server.port}/`, `:${proxy.port}/`) });
@@ -78,10 +78,10 @@ describe("control planes of several nodes on PostgreSQL", () => {
     await control.policies.put(admin, "orders", document("10/s"));
     lose = true;
     const put = () => control.policies.put(admin, "orders", document("20/s"), { expected: 1 });
-    const lost = await refusalOf(put());
+    const lost = await catchRefusal(put());
     expect(lost).toMatchObject({ code: "policy_store_unavailable" });
-    expect(lost.message).toContain("nobody knows whether this was done");
-    expect(await refusalOf(put())).toMatchObject({ code: "version_conflict", currentVersion: 2 });
+    expect(lost.message).toContain("may or may not have been done");
+    expect(await catchRefusal(put())).toMatchObject({ code: "version_conflict", currentVersion: 2 });
     const { items } = await control.audit.list(admin, { target: "orders", outcome: "done" });
     expect(items).toHaveLength(2);
     await control.close();
@@ -89,7 +89,7 @@ describe("control planes of several nodes on PostgreSQL", () => {
     await proxy.close();
   });
 
-  it("let one of two win who change the same subject, import, revert or delete what they saw", async () => {
+  it("let one of two actors win that change the same subject, import, revert or delete what they saw", async () => {
     const [one, two] = await Promise.all([stores[0], stores[1]].map((store) => openTestControl({ store: store! })));
     const both = async (work: (control: TestControl) => Promise<unknown>): Promise<readonly unknown[]> => {
       const all = await Promise.allSettled([one!, two!].map(work));
@@ -126,7 +126,7 @@ describe("control planes of several nodes on PostgreSQL", () => {
     await Promise.all([one!.close(), two!.close()]);
   });
 
-  it("let one of all win who set something of a subject without having seen it, and tell the others what is there", async () => {
+  it("let one of several actors win that change a subject unseen, and show the others its current state", async () => {
     const controls = await Promise.all(stores.map((store) => openTestControl({ store })));
     const [{ policies, subjects, clock }] = controls as [TestControl];
     await policies.put(admin, "hurried", document("1/s"));

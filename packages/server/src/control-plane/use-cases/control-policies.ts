@@ -1,184 +1,207 @@
 import type { PolicyRecord, RolloutRecord, StoreView, VersionRecord } from "@sluice/sql";
 import { type Problem, SluiceError } from "sluice";
 import type { Actor } from "../../data-plane/access/actor.ts";
+import type { Changed, ExpectingOptions, Listed, PageQuery } from "../change.ts";
 import { invalidField, invalidPolicies, notFound } from "../control-errors.ts";
-import type {
-  Changed,
-  PolicyControl,
-  PolicyDocument,
-  PolicyPutOptions,
-  RolloutView,
-  StoredPolicy,
-  StoredVersion,
-} from "../control-plane.ts";
-import { composeInTurns, placeOf } from "../documents/compose-policy-set.ts";
+import { composeInTurns, policyPath } from "../documents/compose-policy-set.ts";
 import { diffDocuments } from "../documents/diff-documents.ts";
-import { documentFromText, keptDocument, ownerOf } from "../documents/policy-documents.ts";
+import { documentFromText, findOwner, keptDocument } from "../documents/policy-documents.ts";
 import { inspectDocument } from "../documents/read-documents.ts";
 import { readStoredRows, underwayStates } from "../documents/stored-rows.ts";
-import { commit, look, type Outcome, seenFrom } from "./commit.ts";
+import type {
+  PolicyControl,
+  PolicyDiff,
+  PolicyDocument,
+  PolicyPutOptions,
+  StoredPolicy,
+  StoredVersion,
+} from "../policy-control.ts";
+import type { RolloutView } from "../rollout-control.ts";
+import { actorKey } from "./actor-key.ts";
+import { commit, type Outcome, readStore, seenFrom } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
-import { demandReach } from "./demand-reach.ts";
-import { isOverriddenByFiles, warnOverridden } from "./overridden-by-files.ts";
-import { limitBySize, limitOf, pageOf } from "./page.ts";
+import { isOverriddenByFile, warnOverridden } from "./overridden-by-file.ts";
+import { limitBySize, parsePageLimit, renderPage } from "./page.ts";
+import { requireReach } from "./require-reach.ts";
 import { briefRolloutView, rolloutView } from "./rollout-view.ts";
-import { whoOf } from "./who-of.ts";
-import { auditOf, deletePolicy, type PolicyWish, type WrittenPolicy, writePolicy } from "./write-policy.ts";
+import { auditWrittenPolicy, deletePolicy, type PolicyWrite, type WrittenPolicy, writePolicy } from "./write-policy.ts";
 
 const kind = "policy";
 
-/** Two longer documents are compared in another thread: writing them as YAML takes a millisecond for each few kilobytes. */
+/**
+ * Longer documents are compared in another thread: rendering them as YAML takes a millisecond for each few kilobytes.
+ */
 const maxComparedHere = 4 * 1024;
 
 export function createPolicyControl(context: ControlContext): PolicyControl {
-  function put(
+  return new StoredPolicies(context);
+}
+
+/** Reads go through `readStore`, and changes through `commit`. */
+class StoredPolicies implements PolicyControl {
+  readonly #context: ControlContext;
+
+  constructor(context: ControlContext) {
+    this.#context = context;
+  }
+
+  list(actor: Actor, query: PageQuery & { readonly owner?: string | undefined } = {}): Promise<Listed<StoredPolicy>> {
+    return this.#read(actor, "policy.list", "", async (view) => {
+      const most = parsePageLimit(query);
+      const { after, owner } = query;
+      const records = await view.policies({ after, owner, limit: most + 1 });
+      const limit = limitBySize(records, most);
+      const underway = new Map((await view.rollouts({ states: underwayStates })).map((one) => [one.policy, one]));
+      const versions = new Map<string, VersionRecord | undefined>();
+      for (const { id, version } of records.slice(0, limit)) versions.set(id, await view.version(id, version));
+      return renderPage(
+        records,
+        limit,
+        ({ id }) => id,
+        (record) => {
+          const rollout = underway.get(record.id);
+          return policyView(this.#context, record, versions.get(record.id), rollout && briefRolloutView(rollout));
+        },
+      );
+    });
+  }
+
+  get(actor: Actor, id: string): Promise<StoredPolicy> {
+    return this.#read(actor, "policy.get", id, async (view) => {
+      const record = await view.policy(id);
+      if (record === undefined || record.deleted) throw notFound(`policy ${id}`);
+      const [underway] = await view.rollouts({ policy: id, states: underwayStates, limit: 1 });
+      const rollout = underway && (await rolloutView(view, underway, this.#context.nowMs()));
+      return policyView(this.#context, record, await view.version(id, record.version), rollout);
+    });
+  }
+
+  put(
+    actor: Actor,
+    id: string,
+    document: PolicyDocument,
+    options: PolicyPutOptions = {},
+  ): Promise<Changed<StoredPolicy>> {
+    return this.#put(actor, "policy.put", id, options, async () => ({ document }), document);
+  }
+
+  delete(actor: Actor, id: string, options: ExpectingOptions = {}): Promise<Changed<undefined>> {
+    const { expected, why = "" } = options;
+    const request = { permission: "edit" as const, action: "policy.delete", kind, target: id, policies: true };
+    const { limiter, nowMs } = this.#context;
+    return commit(this.#context, actor, request, options, async (change) => {
+      const inForce = limiter.snapshot.policySet;
+      const { before, ended } = await deletePolicy(change, actor, { id, expected, why, inForce }, nowMs());
+      const warnings = warnOverridden(this.#context, [id]);
+      return { value: undefined, changed: true, warnings, audit: [{ before }, ...ended] };
+    });
+  }
+
+  versions(actor: Actor, id: string, query: PageQuery = {}): Promise<Listed<StoredVersion>> {
+    return this.#read(actor, "policy.versions.list", id, async (view) => {
+      const most = parsePageLimit(query);
+      const record = await findPolicy(view, id);
+      const records = await view.versions(id, { after: query.after, limit: most + 1 });
+      const rollouts = await findRolloutsTo(view, id, records);
+      return renderPage(
+        records,
+        limitBySize(records, most),
+        ({ version }) => String(version),
+        (version) => versionView(version, record, rollouts.get(version.version)),
+      );
+    });
+  }
+
+  version(actor: Actor, id: string, version: number): Promise<StoredVersion> {
+    return this.#read(actor, "policy.versions.get", id, async (view) => {
+      const record = await findPolicy(view, id);
+      const found = await findVersion(view, id, version);
+      const rollouts = await findRolloutsTo(view, id, [found]);
+      return versionView(found, record, rollouts.get(version));
+    });
+  }
+
+  async diff(actor: Actor, id: string, from?: number, to?: number): Promise<PolicyDiff> {
+    const found = await this.#read(actor, "policy.diff.get", id, async (view) => {
+      const record = await findPolicy(view, id);
+      const last = to ?? record.version;
+      const first = from ?? last - 1;
+      // Before the first version there was nothing.
+      const before = first === 0 ? undefined : await findVersion(view, id, first);
+      const after = last === 0 ? undefined : await findVersion(view, id, last);
+      return { first, last, before, after };
+    });
+    const { first, last, before, after } = found;
+    const input = { before: documentFromVersion(before), after: documentFromVersion(after) };
+    const isShort = (before?.document.length ?? 0) + (after?.document.length ?? 0) <= maxComparedHere;
+    const compared = isShort
+      ? diffDocuments(input.before, input.after)
+      : await this.#context.thread.run("diffDocuments", input, actorKey(actor));
+    return { policy: id, from: first, to: last, ...compared };
+  }
+
+  revert(actor: Actor, id: string, version: number, options: PolicyPutOptions = {}): Promise<Changed<StoredPolicy>> {
+    return this.#put(actor, "policy.revert", id, options, async (view) => {
+      const record = await findVersion(view, id, version);
+      if (record.deleted)
+        throw invalidField(["version"], `${version} deleted the policy, so there is nothing to go back to; delete it`);
+      return { document: documentFromText(record.document), revertOf: version };
+    });
+  }
+
+  validate(actor: Actor, document: PolicyDocument): Promise<Inspected> {
+    return this.#read(actor, "policy.validate.get", "", (view) => validate(this.#context, actor, view, document));
+  }
+
+  #read<T>(actor: Actor, action: string, target: string, work: (view: StoreView) => Promise<T>): Promise<T> {
+    return readStore(this.#context, actor, { action, kind, target }, work);
+  }
+
+  /** `sent` is the document of a caller, and not one from the store: if it is long, it is parsed before the change begins. */
+  #put(
     actor: Actor,
     action: string,
     id: string,
     options: PolicyPutOptions,
-    wishOf: (view: StoreView) => Promise<Pick<PolicyWish, "document" | "revertOf">>,
+    findDocument: (view: StoreView) => Promise<Pick<PolicyWrite, "document" | "revertOf">>,
     sent?: PolicyDocument,
   ): Promise<Changed<StoredPolicy>> {
+    const context = this.#context;
     const { expected, rollout, ruleKey, why = "" } = options;
     let inspected: Inspected | undefined;
-    const wish = {
+    const request = {
       permission: "edit" as const,
       action,
       kind,
       target: id,
       policies: true,
-      at: placeOf(id),
+      at: policyPath(id),
       async prepare(): Promise<void> {
-        // What is short is read within the change.
+        // A short document is parsed within the change.
         if (sent === undefined || JSON.stringify(sent).length <= maxReadHere) return;
         inspected = await inspect(context, actor, id, keptDocument(id, sent));
         if (inspected.problems.length > 0) throw invalidPolicies(inspected.problems);
       },
     };
-    return commit(context, actor, wish, options, async (change): Promise<Outcome<StoredPolicy>> => {
+    return commit(context, actor, request, options, async (change): Promise<Outcome<StoredPolicy>> => {
       const nowMs = context.nowMs();
-      const wanted = await wishOf(change);
-      await demandReach(actor.caller, change, context.files(), { id, document: wanted.document });
+      const wanted = await findDocument(change);
+      await requireReach(actor.caller, change, context.files(), { id, document: wanted.document });
       const { policySet: inForce } = context.limiter.snapshot;
       const { warnings: known } = inspected ?? {};
-      const wanting = { id, expected, rollout, ruleKey, why, inForce, warnings: known, ...wanted };
-      const written = await writePolicy(change, actor, wanting, nowMs);
+      const write = { id, expected, rollout, ruleKey, why, inForce, warnings: known, ...wanted };
+      const written = await writePolicy(change, actor, write, nowMs);
       const version = await change.version(id, written.version);
       const warnings = [...warnOverridden(context, [id]), ...written.warnings];
       const rolling = written.rollout && (await rolloutView(change, written.rollout, nowMs));
       const value = writtenView(context, written, version, rolling);
       if (!written.changed) return { value, changed: false, warnings };
-      return { value, changed: true, warnings, audit: auditOf(written) };
+      return { value, changed: true, warnings, audit: auditWrittenPolicy(written) };
     });
   }
-
-  return {
-    list: (actor, query = {}) =>
-      look(context, actor, { action: "policy.list", kind, target: "" }, async (view) => {
-        const most = limitOf(query);
-        const { after, owner } = query;
-        const records = await view.policies({ after, owner, limit: most + 1 });
-        const limit = limitBySize(records, most);
-        const underway = new Map((await view.rollouts({ states: underwayStates })).map((one) => [one.policy, one]));
-        const versions = new Map<string, VersionRecord | undefined>();
-        for (const { id, version } of records.slice(0, limit)) versions.set(id, await view.version(id, version));
-        return pageOf(
-          records,
-          limit,
-          ({ id }) => id,
-          (record) => {
-            const rollout = underway.get(record.id);
-            return policyView(context, record, versions.get(record.id), rollout && briefRolloutView(rollout));
-          },
-        );
-      }),
-
-    get: (actor, id) =>
-      look(context, actor, { action: "policy.get", kind, target: id }, async (view) => {
-        const record = await view.policy(id);
-        if (record === undefined || record.deleted) throw notFound(`policy ${id}`);
-        const [underway] = await view.rollouts({ policy: id, states: underwayStates, limit: 1 });
-        const rollout = underway && (await rolloutView(view, underway, context.nowMs()));
-        return policyView(context, record, await view.version(id, record.version), rollout);
-      }),
-
-    put: (actor, id, document, options = {}) =>
-      put(actor, "policy.put", id, options, async () => ({ document }), document),
-
-    delete(actor, id, options = {}) {
-      const { expected, why = "" } = options;
-      const wish = { permission: "edit" as const, action: "policy.delete", kind, target: id, policies: true };
-      return commit(context, actor, wish, options, async (change) => {
-        const { before, ended } = await deletePolicy(
-          change,
-          actor,
-          { id, expected, why, inForce: context.limiter.snapshot.policySet },
-          context.nowMs(),
-        );
-        const warnings = warnOverridden(context, [id]);
-        return { value: undefined, changed: true, warnings, audit: [{ before }, ...ended] };
-      });
-    },
-
-    versions: (actor, id, query = {}) =>
-      look(context, actor, { action: "policy.versions.list", kind, target: id }, async (view) => {
-        const most = limitOf(query);
-        const record = await view.policy(id);
-        if (record === undefined) throw notFound(`policy ${id}`);
-        const records = await view.versions(id, { after: query.after, limit: most + 1 });
-        const rollouts = await findRolloutsTo(view, id, records);
-        return pageOf(
-          records,
-          limitBySize(records, most),
-          ({ version }) => String(version),
-          (version) => versionView(version, record, rollouts.get(version.version)),
-        );
-      }),
-
-    version: (actor, id, version) =>
-      look(context, actor, { action: "policy.versions.get", kind, target: id }, async (view) => {
-        const record = await view.policy(id);
-        if (record === undefined) throw notFound(`policy ${id}`);
-        const found = await findVersion(view, id, version);
-        const rollouts = await findRolloutsTo(view, id, [found]);
-        return versionView(found, record, rollouts.get(version));
-      }),
-
-    diff: (actor, id, from, to) =>
-      look(context, actor, { action: "policy.diff.get", kind, target: id }, async (view) => {
-        const record = await view.policy(id);
-        if (record === undefined) throw notFound(`policy ${id}`);
-        const last = to ?? record.version;
-        const first = from ?? last - 1;
-        // Before the first version there was nothing.
-        const before = first === 0 ? undefined : await findVersion(view, id, first);
-        const after = last === 0 ? undefined : await findVersion(view, id, last);
-        return { from: first, to: last, before, after };
-      }).then(async ({ from: first, to: last, before, after }) => {
-        const input = { before: documentOf(before), after: documentOf(after) };
-        const isShort = (before?.document.length ?? 0) + (after?.document.length ?? 0) <= maxComparedHere;
-        const compared = isShort
-          ? diffDocuments(input.before, input.after)
-          : await context.aside.run("diffDocuments", input, whoOf(actor));
-        return { policy: id, from: first, to: last, ...compared };
-      }),
-
-    revert: (actor, id, version, options = {}) =>
-      put(actor, "policy.revert", id, options, async (view) => {
-        const record = await findVersion(view, id, version);
-        if (record.deleted)
-          throw invalidField(["version"], `${version} deleted the policy, and says nothing to go back to; delete it`);
-        return { document: documentFromText(record.document), revertOf: version };
-      }),
-
-    validate: (actor, document) =>
-      look(context, actor, { action: "policy.validate.get", kind, target: "" }, async (view) =>
-        validate(context, actor, view, document),
-      ),
-  };
 }
 
-/** Longer documents are read in another thread: with a megabyte of what is wrong, that takes a tenth of a second. */
+/** Longer documents are parsed in another thread: with a megabyte of problems, that takes a tenth of a second. */
 const maxReadHere = 16 * 1024;
 
 interface Inspected {
@@ -186,16 +209,16 @@ interface Inspected {
   readonly warnings: readonly Problem[];
 }
 
-/** What is wrong with a document for itself, and what may surprise in it. */
+/** The problems of a document on its own, and its warnings. */
 async function inspect(
-  { aside }: ControlContext,
+  { thread }: ControlContext,
   actor: Actor,
   id: string,
   document: PolicyDocument,
 ): Promise<Inspected> {
   const text = JSON.stringify(document);
   const input = { id, text };
-  return text.length <= maxReadHere ? inspectDocument(input) : aside.run("inspectDocument", input, whoOf(actor));
+  return text.length <= maxReadHere ? inspectDocument(input) : thread.run("inspectDocument", input, actorKey(actor));
 }
 
 async function validate(
@@ -203,7 +226,7 @@ async function validate(
   actor: Actor,
   view: StoreView,
   written: PolicyDocument,
-): Promise<{ problems: readonly Problem[]; warnings: readonly Problem[] }> {
+): Promise<Inspected> {
   const id = typeof written.id === "string" ? written.id : "";
   let document: PolicyDocument;
   try {
@@ -221,7 +244,7 @@ async function validate(
     id,
     version: 1,
     document: JSON.stringify(document),
-    owner: ownerOf(document),
+    owner: findOwner(document),
     ruleKey: undefined,
     deleted: false,
     changedMs: nowMs,
@@ -229,11 +252,18 @@ async function validate(
   const others = rows.policies.filter((one) => one.id !== id);
   const underway = rows.underway.filter(({ rollout }) => rollout.policy !== id);
   const after = (await composeInTurns({ ...rows, policies: [...others, record], underway }, nowMs, options)).problems;
-  // What was wrong before is looked for only where something is wrong.
+  // Earlier problems are searched for only if there are problems now.
   const before = after.length === 0 ? [] : (await composeInTurns(rows, nowMs, options)).problems;
   const known = new Set(before.map((problem) => JSON.stringify(problem)));
   const fresh = after.filter((problem) => !known.has(JSON.stringify(problem)));
-  return { problems: fresh.map((problem) => seenFrom(problem, placeOf(id))), warnings };
+  return { problems: fresh.map((problem) => seenFrom(problem, policyPath(id))), warnings };
+}
+
+/** Finds deleted policies too. */
+async function findPolicy(view: StoreView, id: string): Promise<PolicyRecord> {
+  const record = await view.policy(id);
+  if (record === undefined) throw notFound(`policy ${id}`);
+  return record;
 }
 
 async function findVersion(view: StoreView, id: string, version: number): Promise<VersionRecord> {
@@ -242,11 +272,11 @@ async function findVersion(view: StoreView, id: string, version: number): Promis
   return record;
 }
 
-function documentOf(version: VersionRecord | undefined): PolicyDocument | undefined {
+function documentFromVersion(version: VersionRecord | undefined): PolicyDocument | undefined {
   return version === undefined || version.deleted ? undefined : documentFromText(version.document);
 }
 
-/** The rollout of each of these versions that had one. */
+/** The rollouts of these versions, for those that had one. */
 async function findRolloutsTo(
   view: StoreView,
   policy: string,
@@ -262,7 +292,7 @@ function versionView(version: VersionRecord, record: PolicyRecord, rollout: Roll
   return {
     policy: version.policy,
     version: version.version,
-    document: documentOf(version),
+    document: documentFromVersion(version),
     author: version.author,
     why: version.why,
     atMs: version.atMs,
@@ -272,7 +302,7 @@ function versionView(version: VersionRecord, record: PolicyRecord, rollout: Roll
   };
 }
 
-/** What was written: also where it is not in force yet. */
+/** The version that was written, even if it is not in force yet. */
 function writtenView(
   context: ControlContext,
   { record, version, after }: WrittenPolicy,
@@ -280,7 +310,7 @@ function writtenView(
   rollout: RolloutView | undefined,
 ): StoredPolicy {
   const text = JSON.stringify(after);
-  return policyView(context, { ...record, version, document: text, owner: ownerOf(after) }, written, rollout);
+  return policyView(context, { ...record, version, document: text, owner: findOwner(after) }, written, rollout);
 }
 
 function policyView(
@@ -298,6 +328,6 @@ function policyView(
     why: version?.why ?? "",
     changedMs: record.changedMs,
     rollout,
-    overriddenBy: isOverriddenByFiles(context, record.id) ? "file" : undefined,
+    overriddenBy: isOverriddenByFile(context, record.id) ? "file" : undefined,
   };
 }

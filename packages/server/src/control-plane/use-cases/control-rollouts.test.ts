@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
-  actorOf,
   admin,
+  catchRefusal,
+  createActor,
   document,
   openTestControl,
-  refusalOf,
   type TestControl,
 } from "../testing/open-test-control.ts";
 
@@ -16,7 +16,7 @@ beforeEach(async () => {
 
 afterEach(() => control.close());
 
-/** A policy at version 1, and version 2 of it on its way. */
+/** A policy at version 1, and its version 2 being rolled out. */
 async function rollOut(rollout = {}): Promise<string> {
   await control.policies.put(admin, "orders", document("10/s", { owner: "api" }));
   const put = await control.policies.put(admin, "orders", document("20/s", { owner: "api" }), { expected: 1, rollout });
@@ -24,13 +24,13 @@ async function rollOut(rollout = {}): Promise<string> {
 }
 
 async function inForce(): Promise<readonly unknown[]> {
-  const { policySet, problems } = await control.takeUp();
+  const { policySet, problems } = await control.applyStored();
   expect(problems).toEqual([]);
   return policySet.policies.map(({ id, version, trial }) => [id, version, trial?.side, trial?.percent, trial?.shadow]);
 }
 
 describe("a rollout", () => {
-  it("has both versions in force, the new one for the percent of its step", async () => {
+  it("has both versions in force, the new one for the percentage of its step", async () => {
     const id = await rollOut();
     expect(await control.policies.get(admin, "orders")).toMatchObject({
       version: 1,
@@ -47,14 +47,14 @@ describe("a rollout", () => {
         ["orders", 2, "new", percent, false],
       ]);
     }
-    const { policySet } = await control.takeUp();
+    const { policySet } = await control.applyStored();
     expect(policySet.policies[0]?.trial).toMatchObject({ rollout: id, by: "user", steps: [1, 10, 100] });
     expect((await control.rollouts.advance(admin, id)).value.state).toBe("done");
     expect(await inForce()).toEqual([["orders", 2, undefined, undefined, undefined]]);
     expect(await control.policies.get(admin, "orders")).toMatchObject({ version: 2, rollout: undefined });
   });
 
-  it("says why it does not go on, and that a kill switch keeps it where nothing else does", async () => {
+  it("says why it does not advance, and that a kill switch holds it if nothing else does", async () => {
     const id = await rollOut();
     const wait = async () => (await control.rollouts.get(admin, id)).waitsFor;
     expect(await wait()).toMatchObject({ code: "observation", untilMs: control.clock.epochMs() + 600_000, decided: 0 });
@@ -78,7 +78,7 @@ describe("a rollout", () => {
     expect(await wait()).toBeUndefined();
   });
 
-  it("takes one step where two advance it from the same one", async () => {
+  it("takes one step if two callers advance it from the same one", async () => {
     const id = await rollOut();
     const both = await Promise.allSettled([1, 2].map(() => control.rollouts.advance(admin, id, { expectedStep: -1 })));
     expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
@@ -86,16 +86,16 @@ describe("a rollout", () => {
     expect(await control.rollouts.get(admin, id)).toMatchObject({ step: 0, percent: 1 });
   });
 
-  it("is paused where it is, and resumed", async () => {
+  it("is paused at its step, and resumed", async () => {
     const id = await rollOut();
     await control.rollouts.advance(admin, id);
     expect((await control.rollouts.pause(admin, id)).value).toMatchObject({ state: "paused", percent: 1 });
     expect(await inForce()).toContainEqual(["orders", 2, "new", 1, false]);
     expect((await control.rollouts.resume(admin, id)).value).toMatchObject({ state: "running", percent: 1 });
-    expect(await refusalOf(control.rollouts.resume(admin, id))).toMatchObject({ code: "invalid_request" });
+    expect(await catchRefusal(control.rollouts.resume(admin, id))).toMatchObject({ code: "invalid_request" });
   });
 
-  it("goes back to the old version, which a next one follows with a number of its own", async () => {
+  it("goes back to the old version, and the next version gets a new number", async () => {
     const id = await rollOut();
     await control.rollouts.advance(admin, id);
     const back = await control.rollouts.rollBack(admin, id, { why: "too strict" });
@@ -105,10 +105,10 @@ describe("a rollout", () => {
     expect(put.value.version).toBe(3);
     expect((await control.policies.versions(admin, "orders")).items.map(({ version }) => version)).toEqual([3, 2, 1]);
     for (const move of ["advance", "pause", "resume", "finish", "rollBack"] as const)
-      expect(await refusalOf(control.rollouts[move](admin, id))).toMatchObject({ code: "invalid_request" });
+      expect(await catchRefusal(control.rollouts[move](admin, id))).toMatchObject({ code: "invalid_request" });
   });
 
-  it("is finished at once, also from a look in shadow", async () => {
+  it("is completed at once, even from shadow", async () => {
     const id = await rollOut({ shadow: true });
     expect(await inForce()).toEqual([
       ["orders", 1, "old", 100, true],
@@ -118,13 +118,13 @@ describe("a rollout", () => {
     expect(await inForce()).toEqual([["orders", 2, undefined, undefined, undefined]]);
   });
 
-  it("leaves the old version where it was only a look in shadow", async () => {
+  it("leaves the old version if it was only in shadow", async () => {
     const id = await rollOut({ shadow: true });
     expect((await control.rollouts.advance(admin, id)).value.state).toBe("done");
     expect(await inForce()).toEqual([["orders", 1, undefined, undefined, undefined]]);
   });
 
-  it("has a new policy in force for its share alone, and takes it away again", async () => {
+  it("puts a new policy in force for its share alone, and removes it again", async () => {
     const rollout = {
       steps: [
         { percent: 10, holdMs: 0 },
@@ -136,12 +136,12 @@ describe("a rollout", () => {
     expect(await inForce()).toEqual([["orders", 1, "new", 10, false]]);
     await control.rollouts.rollBack(admin, put.value.rollout?.id ?? "");
     expect(await inForce()).toEqual([]);
-    expect(await refusalOf(control.policies.get(admin, "orders"))).toMatchObject({ code: "resource_not_found" });
+    expect(await catchRefusal(control.policies.get(admin, "orders"))).toMatchObject({ code: "resource_not_found" });
     const [deletion] = (await control.policies.versions(admin, "orders")).items;
     expect(deletion).toMatchObject({ version: 2, document: undefined });
   });
 
-  it("waits for its beginning, with a new policy not in force until then", async () => {
+  it("waits for its start, with a new policy not in force until then", async () => {
     const startsMs = control.clock.epochMs() + 60_000;
     const put = await control.policies.put(admin, "orders", document("20/s"), { rollout: { startsMs } });
     expect(put.value.rollout).toMatchObject({ state: "waiting", percent: 0 });
@@ -155,12 +155,12 @@ describe("a rollout", () => {
     const before = await control.dump();
     for (const rollout of [undefined, {}])
       expect(
-        await refusalOf(control.policies.put(admin, "orders", document("1/s"), { expected: 1, rollout })),
+        await catchRefusal(control.policies.put(admin, "orders", document("1/s"), { expected: 1, rollout })),
       ).toMatchObject({
         code: "already_exists",
         message: expect.stringContaining(id),
       });
-    expect(await refusalOf(control.policies.revert(admin, "orders", 2, { expected: 1 }))).toMatchObject({
+    expect(await catchRefusal(control.policies.revert(admin, "orders", 2, { expected: 1 }))).toMatchObject({
       code: "already_exists",
     });
     expect(await control.dump()).toBe(before);
@@ -173,7 +173,7 @@ describe("a rollout", () => {
     expect(await inForce()).toEqual([]);
   });
 
-  it("is audited from its beginning to its end, also where it ends with its policy", async () => {
+  it("is audited from start to end, even if it ends with its policy", async () => {
     const deleted = await rollOut();
     await control.rollouts.pause(admin, deleted);
     await control.policies.delete(admin, "orders", { expected: 1 });
@@ -194,13 +194,13 @@ describe("a rollout", () => {
     const elsewhere = document("10/s", { match: { endpoint: "/v2" } });
     const { value } = await control.policies.put(admin, "rule", elsewhere, { expected: 1, rollout: {} });
     const another = () => control.policies.put(admin, "another", document("10/s"), { ruleKey });
-    expect(await refusalOf(another())).toMatchObject({ code: "already_exists" });
+    expect(await catchRefusal(another())).toMatchObject({ code: "already_exists" });
     await control.rollouts[move](admin, value.rollout?.id ?? "");
     if (move === "finish") await another();
-    else expect(await refusalOf(another())).toMatchObject({ code: "already_exists" });
+    else expect(await catchRefusal(another())).toMatchObject({ code: "already_exists" });
   });
 
-  it("is refused where its new version leads to problems, now or later", async () => {
+  it("is refused if its new version leads to problems, now or later", async () => {
     await control.policies.put(admin, "orders", {
       on_failure: "open",
       limits: [{ name: "steady", by: ["user"], windows: ["10/s"] }],
@@ -210,7 +210,7 @@ describe("a rollout", () => {
     const startsMs = control.clock.epochMs() + 60_000;
     for (const rollout of [{}, { startsMs }]) {
       const put = control.policies.put(admin, "orders", document("20/s"), { expected: 1, rollout });
-      expect(await refusalOf(put)).toMatchObject({
+      expect(await catchRefusal(put)).toMatchObject({
         code: "invalid_policies",
         problems: [{ path: ["subjects", "user", "u1", "orders", "limit"] }],
       });
@@ -231,20 +231,20 @@ describe("a rollout", () => {
       }),
       control.policies.put(admin, "default", document("2/s"), { expected: 1, rollout: {} }),
     ])
-      expect(await refusalOf(put)).toMatchObject({ code: "invalid_request" });
+      expect(await catchRefusal(put)).toMatchObject({ code: "invalid_request" });
   });
 
-  it("is moved by those who may change the policy, and by nobody else", async () => {
+  it("is moved only by actors that may change the policy", async () => {
     const id = await rollOut();
-    for (const actor of [actorOf("viewer"), actorOf("operator"), actorOf("editor", "web")]) {
+    for (const actor of [createActor("viewer"), createActor("operator"), createActor("editor", "web")]) {
       for (const move of ["advance", "pause", "finish", "rollBack"] as const)
-        expect(await refusalOf(control.rollouts[move](actor, id))).toMatchObject({ code: "permission_denied" });
+        expect(await catchRefusal(control.rollouts[move](actor, id))).toMatchObject({ code: "permission_denied" });
     }
     await control.settled();
     expect((await control.audit.list(admin, { kind: "rollout", target: id, outcome: "refused" })).items).toHaveLength(
       12,
     );
-    await control.rollouts.pause(actorOf("editor", "api"), id);
+    await control.rollouts.pause(createActor("editor", "api"), id);
     const told = (await control.audit.list(admin, { kind: "rollout", target: id, outcome: "done" })).items;
     expect(told.map(({ action, actor }) => [action, actor])).toEqual([
       ["rollout.pause", "editor-api"],
@@ -264,7 +264,7 @@ describe("a rollout", () => {
     expect(await ids({ policy: "other" })).toEqual([]);
     const page = await control.rollouts.list(admin, { limit: 1 });
     expect(await ids({ after: page.next })).toEqual([first]);
-    expect(await refusalOf(control.rollouts.get(admin, "nothing"))).toMatchObject({ code: "resource_not_found" });
+    expect(await catchRefusal(control.rollouts.get(admin, "nothing"))).toMatchObject({ code: "resource_not_found" });
   });
 
   it("changes nothing in a dry run", async () => {

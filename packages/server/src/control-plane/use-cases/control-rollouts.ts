@@ -1,15 +1,16 @@
 import type { RolloutRecord, StoreView } from "@sluice/sql";
 import { SluiceError } from "sluice";
 import type { Actor } from "../../data-plane/access/actor.ts";
+import type { Changed } from "../change.ts";
 import { invalidField, notFound } from "../control-errors.ts";
-import type { Changed, RolloutControl, RolloutMoveOptions, RolloutView } from "../control-plane.ts";
 import { readStoredPolicy } from "../documents/read-documents.ts";
+import type { RolloutControl, RolloutMoveOptions, RolloutView } from "../rollout-control.ts";
 import { advanceRollout, endRollout, pauseRollout, resumeRollout } from "../rollouts/steer-rollout.ts";
-import { commit, look } from "./commit.ts";
+import { commit, readStore } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
-import { demandOwner } from "./may-edit.ts";
-import { limitOf, pageOf } from "./page.ts";
+import { parsePageLimit, renderPage } from "./page.ts";
 import { putRollout } from "./put-rollout.ts";
+import { requireOwner } from "./require-owner.ts";
 import { auditedRollout, rolloutView } from "./rollout-view.ts";
 
 const kind = "rollout";
@@ -23,14 +24,14 @@ export function createRolloutControl(context: ControlContext): RolloutControl {
     { forwards = false }: { readonly forwards?: boolean } = {},
   ): (actor: Actor, id: string, options?: RolloutMoveOptions) => Promise<Changed<RolloutView>> {
     return (actor, id, options = {}) => {
-      const wish = { permission: "edit" as const, action: `rollout.${word}`, kind, target: id, policies: true };
-      return commit(context, actor, wish, options, async (change) => {
+      const request = { permission: "edit" as const, action: `rollout.${word}`, kind, target: id, policies: true };
+      return commit(context, actor, request, options, async (change) => {
         const before = await findRollout(change, id);
         const policy = await change.policy(before.policy);
-        demandOwner(actor.caller, before.policy, policy?.owner);
-        demandStep(before, options.expectedStep);
+        requireOwner(actor.caller, before.policy, policy?.owner);
+        requireStep(before, options.expectedStep);
         const nowMs = context.nowMs();
-        if (forwards) await demandValid(change, before, nowMs);
+        if (forwards) await requireValid(change, before, nowMs);
         const { name: author } = actor.caller;
         const { why = "" } = options;
         const after = move(before, nowMs, why === "" ? `by ${author}` : `by ${author}: ${why}`);
@@ -40,7 +41,7 @@ export function createRolloutControl(context: ControlContext): RolloutControl {
           changed: true,
           audit: [
             { before: auditedRollout(before), after: auditedRollout(after) },
-            // Found by who asks for the history of the policy, too.
+            // A search for the policy's history finds it, too.
             { kind: "policy", target: before.policy, before: auditedRollout(before), after: auditedRollout(after) },
           ],
         };
@@ -50,13 +51,13 @@ export function createRolloutControl(context: ControlContext): RolloutControl {
 
   return {
     list: (actor, query = {}) =>
-      look(context, actor, { action: "rollout.list", kind, target: "" }, async (view) => {
-        const limit = limitOf(query);
+      readStore(context, actor, { action: "rollout.list", kind, target: "" }, async (view) => {
+        const limit = parsePageLimit(query);
         const { after, policy, states } = query;
         const records = await view.rollouts({ after, policy, states, limit: limit + 1 });
         const views: RolloutView[] = [];
         for (const record of records) views.push(await rolloutView(view, record, context.nowMs()));
-        return pageOf(
+        return renderPage(
           views,
           limit,
           ({ id }) => id,
@@ -64,7 +65,7 @@ export function createRolloutControl(context: ControlContext): RolloutControl {
         );
       }),
     get: (actor, id) =>
-      look(context, actor, { action: "rollout.get", kind, target: id }, async (view) =>
+      readStore(context, actor, { action: "rollout.get", kind, target: id }, async (view) =>
         rolloutView(view, await findRollout(view, id), context.nowMs()),
       ),
     advance: moved("advance", advanceRollout, { forwards: true }),
@@ -72,7 +73,7 @@ export function createRolloutControl(context: ControlContext): RolloutControl {
     resume: moved("resume", resumeRollout),
     finish: moved(
       "finish",
-      // Who says that it is for everybody has looked long enough at what was only to be looked at.
+      // An operator who completes it has seen enough of a version that was only being evaluated.
       (rollout, nowMs, reason) => ({ ...endRollout(rollout, "done", nowMs, reason), shadow: false }),
       { forwards: true },
     ),
@@ -88,16 +89,16 @@ async function findRollout(view: Pick<StoreView, "rollout">, id: string): Promis
   return rollout;
 }
 
-function demandStep({ id, step }: RolloutRecord, expected: number | undefined): void {
+function requireStep({ id, step }: RolloutRecord, expected: number | undefined): void {
   if (expected === undefined || expected === step) return;
   throw new SluiceError(
     "version_conflict",
-    `rollout ${id} is at step ${step}, and step ${expected} was expected; look at it again`,
+    `rollout ${id} is at step ${step}, and step ${expected} was expected; read it again`,
   );
 }
 
-/** Before its `valid_from` the new version would leave who is under it without any. */
-async function demandValid(
+/** Before its `valid_from`, the new version would leave its subjects without any limit. */
+async function requireValid(
   view: StoreView,
   { policy, toVersion, fromVersion }: RolloutRecord,
   nowMs: number,

@@ -1,16 +1,16 @@
 import { parsePolicies } from "sluice";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
-  actorOf,
   admin,
+  catchRefusal,
+  createActor,
   document,
   openTestControl,
-  refusalOf,
   type TestControl,
 } from "../testing/open-test-control.ts";
 
 let control: TestControl;
-const operator = actorOf("operator");
+const operator = createActor("operator");
 
 beforeEach(async () => {
   control = await openTestControl();
@@ -23,7 +23,7 @@ beforeEach(async () => {
       { name: "all", windows: ["1000/s"] },
     ],
   });
-  await control.takeUp();
+  await control.applyStored();
 });
 
 afterEach(() => control.close());
@@ -35,8 +35,8 @@ async function effective(user: string): Promise<readonly unknown[]> {
     .map(({ limit, windows, source }) => [limit, windows[0]?.limit, source]);
 }
 
-describe("what is known of a subject", () => {
-  it("is nothing at first, and its limits are the policies'", async () => {
+describe("the state of a subject", () => {
+  it("is empty at first, and its limits are the policies'", async () => {
     const view = await control.subjects.get(operator, "user", "u1");
     expect(view).toMatchObject({ dimension: "user", value: "u1", version: 0, tier: undefined, limits: [] });
     expect(await effective("u1")).toEqual([
@@ -47,7 +47,7 @@ describe("what is known of a subject", () => {
     expect(view.effective.at(-1)).toMatchObject({ policy: "default", by: ["subject"], source: { kind: "policy" } });
   });
 
-  it("is its tier, then its custom limit, then an override while that lasts", async () => {
+  it("consists of its tier, then its custom limit, then an override while that lasts", async () => {
     await control.subjects.setTier(operator, "user", "u1", "gold");
     expect(await effective("u1")).toContainEqual(["steady", 100, { kind: "tier", tier: "gold" }]);
     await control.subjects.setLimit(operator, "user", "u1", { policy: "orders", limit: "steady", windows: ["200/s"] });
@@ -60,7 +60,7 @@ describe("what is known of a subject", () => {
       { policy: "orders", windows: ["300/s"], untilMs },
       { why: "a sale" },
     );
-    // An override goes before a custom limit, also one that is said of a single limit.
+    // An override precedes a custom limit, even one for a single limit.
     expect(await effective("u1")).toEqual([
       ["steady", 300, { kind: "override", untilMs }],
       ["shared", 300, { kind: "override", untilMs }],
@@ -78,7 +78,7 @@ describe("what is known of a subject", () => {
     expect((await control.subjects.get(operator, "user", "u1")).limits).toHaveLength(1);
   });
 
-  it("is what nodes decide by, and an override ends there on the millisecond", async () => {
+  it("is applied by nodes, where an override ends on the millisecond", async () => {
     const untilMs = control.clock.epochMs() + 60_000;
     await control.subjects.setLimit(operator, "user", "u1", {
       policy: "orders",
@@ -86,7 +86,7 @@ describe("what is known of a subject", () => {
       windows: ["2/h"],
       untilMs,
     });
-    await control.takeUp();
+    await control.applyStored();
     const check = async (): Promise<unknown> => {
       const dimensions = { user: "u1", endpoint: "/v1/orders" };
       const { limits } = await control.limiter.peek({ dimensions, details: true });
@@ -99,7 +99,7 @@ describe("what is known of a subject", () => {
     expect(await check()).toBe(10);
   });
 
-  it("tells how its counters stand, of limits that are by it alone", async () => {
+  it("shows its counters, for limits that count by it alone", async () => {
     const request = { dimensions: { user: "u1", tenant: "t1", endpoint: "/v1/orders" }, cost: 3 };
     await control.limiter.check(request);
     const view = await control.subjects.get(operator, "user", "u1");
@@ -121,14 +121,14 @@ describe("what is known of a subject", () => {
     const second = await control.subjects.setTier(operator, "user", "u1", "silver", { expected: first.value.version });
     expect(second.value.version).toBeGreaterThan(first.value.version);
     const late = control.subjects.setTier(operator, "user", "u1", "free", { expected: first.value.version });
-    expect(await refusalOf(late)).toMatchObject({ code: "version_conflict", currentVersion: second.value.version });
+    expect(await catchRefusal(late)).toMatchObject({ code: "version_conflict", currentVersion: second.value.version });
     await control.subjects.delete(operator, "user", "u1", { expected: second.value.version });
-    // Also after it was forgotten, nobody takes it for the one they saw.
+    // Even after it was deleted, it is not mistaken for the one that was seen.
     const again = await control.subjects.setTier(operator, "user", "u1", "gold", { expected: 0 });
     expect(again.value.version).toBeGreaterThan(second.value.version);
   });
 
-  it("changes nothing where it is so already", async () => {
+  it("stays unchanged if it is written again", async () => {
     await control.subjects.setTier(operator, "user", "u1", "gold");
     const before = await control.dump();
     expect((await control.subjects.setTier(operator, "user", "u1", "gold")).generation).toBeUndefined();
@@ -145,10 +145,12 @@ describe("what is known of a subject", () => {
       });
     await control.subjects.setTier(operator, "ip", "::ffff:192.0.2.1", "gold");
     expect(await control.subjects.get(operator, "ip", "192.0.2.1")).toMatchObject({ tier: "gold" });
-    expect(await refusalOf(control.subjects.get(operator, "ip", "nowhere"))).toMatchObject({ code: "invalid_request" });
+    expect(await catchRefusal(control.subjects.get(operator, "ip", "nowhere"))).toMatchObject({
+      code: "invalid_request",
+    });
   });
 
-  it("is listed by dimension, in parts", async () => {
+  it("is listed by dimension, in pages", async () => {
     for (const user of ["a", "b", "c"]) await control.subjects.setTier(operator, "user", user, "gold");
     await control.subjects.setTier(operator, "tenant", "t", "gold");
     const first = await control.subjects.list(operator, "user", { limit: 2 });
@@ -157,7 +159,7 @@ describe("what is known of a subject", () => {
     expect([rest.items.map(({ value }) => value), rest.next]).toEqual([["c"], undefined]);
   });
 
-  it("goes by a policy file where that wins", async () => {
+  it("comes from a policy file if that wins", async () => {
     const filePolicies = parsePolicies({
       policies: [{ id: "filed", ...document("1/s") }],
       subjects: [
@@ -181,7 +183,7 @@ describe("what is known of a subject", () => {
   });
 });
 
-describe("what is there of a subject", () => {
+describe("stored values of a subject", () => {
   const custom = { policy: "orders", windows: ["200/s"] };
   const untilMs = Date.parse("2026-06-01T01:00:00Z");
   const override = { policy: "orders", windows: ["300/s"], untilMs };
@@ -234,10 +236,10 @@ describe("what is there of a subject", () => {
     version = value.version;
   });
 
-  it.each(changes)("is not replaced unseen by %s, and who tries is told what it is", async (_, change) => {
+  it.each(changes)("are not replaced unseen by %s, and the conflict shows them", async (_, change) => {
     const before = await control.dump();
     for (const options of [{}, { dryRun: true }, { expected: version - 1 }, { expected: 0 }])
-      expect(await refusalOf(change(options)), JSON.stringify(options)).toMatchObject({
+      expect(await catchRefusal(change(options)), JSON.stringify(options)).toMatchObject({
         code: "version_conflict",
         currentVersion: version,
         current: {
@@ -254,20 +256,17 @@ describe("what is there of a subject", () => {
     expect(await control.dump()).toBe(before);
   });
 
-  it.each(changes)(
-    "is replaced by %s of who saw it, or says that it may be whatever it is",
-    async (_, change, what) => {
-      for (const options of [
-        { expected: version, dryRun: true },
-        { expected: "any" as const, dryRun: true },
-      ])
-        expect(await change(options)).toMatchObject({ dryRun: true, replaced: what });
-      expect(await change({ expected: "any" })).toMatchObject({ replaced: what, generation: expect.any(Number) });
-      expect(await refusalOf(change({ expected: version }))).toMatchObject({ code: "version_conflict" });
-    },
-  );
+  it.each(changes)("are replaced by %s of a caller that saw them, or accepts any version", async (_, change, what) => {
+    for (const options of [
+      { expected: version, dryRun: true },
+      { expected: "any" as const, dryRun: true },
+    ])
+      expect(await change(options)).toMatchObject({ dryRun: true, replaced: what });
+    expect(await change({ expected: "any" })).toMatchObject({ replaced: what, generation: expect.any(Number) });
+    expect(await catchRefusal(change({ expected: version }))).toMatchObject({ code: "version_conflict" });
+  });
 
-  it("may be written again as it is, by whoever, and nothing changes", async () => {
+  it("may be written again unchanged, by any caller, and nothing changes", async () => {
     const before = await control.dump();
     const inFull = { ...custom, windows: [{ limit: 200, per: "1s" }] };
     for (const done of [
@@ -280,7 +279,7 @@ describe("what is there of a subject", () => {
     expect(await control.dump()).toBe(before);
   });
 
-  it("is in nobody's way who sets something else", async () => {
+  it("do not prevent setting something else", async () => {
     await control.policies.put(admin, "carts", document("1/s"));
     const { subjects } = control;
     for (const done of [
@@ -293,73 +292,68 @@ describe("what is there of a subject", () => {
     expect((await subjects.get(operator, "user", "u1")).limits).toHaveLength(5);
   });
 
-  it("is nothing any more where an override has ended", async () => {
+  it("do not include an override that has ended", async () => {
     control.clock.advance(3_600_000);
     const later = { ...override, windows: ["1/s"], untilMs: untilMs + 3_600_000 };
     expect(await control.subjects.setLimit(operator, "user", "u1", later)).toMatchObject({ replaced: undefined });
     await control.subjects.setLimit(operator, "user", "u3", { ...later, untilMs: untilMs + 1 });
     control.clock.advance(1);
-    // Of what is left of it, nobody decides by anything.
+    // The remaining record affects no decision.
     expect(await control.subjects.delete(operator, "user", "u3")).toMatchObject({ replaced: undefined });
     expect((await control.subjects.get(operator, "user", "u3")).version).toBe(0);
   });
 
-  it("is told to nobody who may not change it", async () => {
-    const refusal = await refusalOf(control.subjects.setTier(actorOf("check"), "user", "u1", "silver"));
+  it("are not shown to a caller that may not change them", async () => {
+    const refusal = await catchRefusal(control.subjects.setTier(createActor("check"), "user", "u1", "silver"));
     expect(refusal).toMatchObject({ code: "permission_denied" });
     expect(refusal).not.toHaveProperty("subject");
   });
 });
 
-describe("what is refused of a subject", () => {
+describe("a request about a subject is refused for", () => {
   it.each([
     ["a policy that there is not", { policy: "nothing", windows: ["1/s"] }, "invalid_policies", "policy"],
-    ["a limit that there is not", { policy: "orders", limit: "stedy", windows: ["1/s"] }, "invalid_policies", "limit"],
-    ["windows that are none", { policy: "orders", windows: ["fast"] }, "invalid_request", "windows"],
+    ["a missing limit", { policy: "orders", limit: "stedy", windows: ["1/s"] }, "invalid_policies", "limit"],
+    ["invalid windows", { policy: "orders", windows: ["fast"] }, "invalid_request", "windows"],
     ["no windows", { policy: "orders", windows: [] }, "invalid_request", "windows"],
     ["an end that has passed", { policy: "orders", windows: ["1/s"], untilMs: 1 }, "invalid_request", "until_ms"],
     ["an end too far ahead", { policy: "orders", windows: ["1/s"], untilMs: 9e12 }, "invalid_request", "until_ms"],
-    [
-      "an end that is no moment",
-      { policy: "orders", windows: ["1/s"], untilMs: 1e13 + 0.5 },
-      "invalid_request",
-      "until_ms",
-    ],
+    ["an invalid end", { policy: "orders", windows: ["1/s"], untilMs: 1e13 + 0.5 }, "invalid_request", "until_ms"],
   ])("%s", async (_, limit, code, field) => {
     const before = await control.dump();
-    const refusal = await refusalOf(control.subjects.setLimit(operator, "user", "u1", limit));
+    const refusal = await catchRefusal(control.subjects.setLimit(operator, "user", "u1", limit));
     expect(refusal).toMatchObject({ code });
     expect(JSON.stringify(refusal.problems)).toContain(field);
     expect(await control.dump()).toBe(before);
   });
 
-  it("names that are none", async () => {
+  it("invalid names", async () => {
     for (const [dimension, value, tier] of [
       ["tier", "x", "gold"],
-      ["no dimension", "x", "gold"],
+      ["an invalid dimension", "x", "gold"],
       ["user", "", "gold"],
       ["user", "u1", ""],
       ["user", "u\0", "gold"],
     ] as const)
-      expect(await refusalOf(control.subjects.setTier(operator, dimension, value, tier))).toMatchObject({
+      expect(await catchRefusal(control.subjects.setTier(operator, dimension, value, tier))).toMatchObject({
         code: "invalid_request",
       });
   });
 
-  it("more limits of its own than a policy file may have", async () => {
+  it("more limits than a policy file may have", async () => {
     for (let i = 0; i < 65; i++) await control.policies.put(admin, `p${i}`, document("1/s"));
     const wish = (i: number) =>
       control.subjects.setLimit(operator, "user", "u1", { policy: `p${i}`, windows: ["2/s"] });
     for (let i = 0; i < 64; i++) await wish(i);
-    expect(await refusalOf(wish(64))).toMatchObject({ code: "invalid_request", problems: [{ path: ["limits"] }] });
+    expect(await catchRefusal(wish(64))).toMatchObject({ code: "invalid_request", problems: [{ path: ["limits"] }] });
     await wish(63);
     await control.configuration.import(admin, await control.configuration.export(admin));
   });
 
-  it("a limit that there is not, to be deleted", async () => {
+  it("deleting a missing limit", async () => {
     const none = control.subjects.deleteLimit(operator, "user", "u1", { kind: "custom", policy: "orders" });
-    expect(await refusalOf(none)).toMatchObject({ code: "resource_not_found" });
-    expect(await refusalOf(control.subjects.delete(operator, "user", "u1"))).toMatchObject({
+    expect(await catchRefusal(none)).toMatchObject({ code: "resource_not_found" });
+    expect(await catchRefusal(control.subjects.delete(operator, "user", "u1"))).toMatchObject({
       code: "resource_not_found",
     });
     await control.subjects.setLimit(operator, "user", "u1", { policy: "orders", windows: ["1/s"] });
@@ -373,9 +367,9 @@ describe("what is refused of a subject", () => {
     expect(gone.value.limits).toEqual([]);
   });
 
-  it("whatever the role may not, each attempt audited", async () => {
+  it("every action that the role does not permit, with each attempt audited", async () => {
     const limit = { policy: "orders", windows: ["1/s"] };
-    for (const actor of [actorOf("viewer"), actorOf("check"), actorOf("editor", "api")]) {
+    for (const actor of [createActor("viewer"), createActor("check"), createActor("editor", "api")]) {
       for (const attempt of [
         control.subjects.setTier(actor, "user", "u1", "gold"),
         control.subjects.setLimit(actor, "user", "u1", limit),
@@ -383,7 +377,7 @@ describe("what is refused of a subject", () => {
         control.subjects.delete(actor, "user", "u1"),
         control.subjects.reset(actor, "user", "u1"),
       ])
-        expect(await refusalOf(attempt)).toMatchObject({ code: "permission_denied" });
+        expect(await catchRefusal(attempt)).toMatchObject({ code: "permission_denied" });
     }
     await control.settled();
     const { items } = await control.audit.list(admin, { kind: "subject", target: "user:u1", outcome: "refused" });
@@ -398,7 +392,7 @@ describe("resetting a subject", () => {
     return limits.map(({ scope, windows }) => [scope, windows[0]!.window.capacity - windows[0]!.remaining]);
   }
 
-  it("forgets the counters that are by it alone, and no others", async () => {
+  it("resets the counters of limits by it alone, and no others", async () => {
     await control.limiter.check(request);
     expect(await used()).toEqual([
       ["steady", 3],
@@ -421,7 +415,7 @@ describe("resetting a subject", () => {
     ]);
   });
 
-  it("forgets those that a request like it is counted in, where more is said", async () => {
+  it("resets those that such a request uses, if more dimensions are given", async () => {
     await control.limiter.check(request);
     const { value } = await control.subjects.reset(operator, "user", "u1", {
       policy: "orders",
@@ -435,19 +429,19 @@ describe("resetting a subject", () => {
     ]);
   });
 
-  it("forgets nothing in a dry run, and refuses a policy without such a limit", async () => {
+  it("resets nothing in a dry run, and refuses a policy without such a limit", async () => {
     await control.limiter.check(request);
     const { value } = await control.subjects.reset(operator, "user", "u1", { policy: "orders", dryRun: true });
     expect(value.limits).toEqual(["orders/steady"]);
     expect(await used()).toContainEqual(["steady", 3]);
-    expect(await refusalOf(control.subjects.reset(operator, "user", "u1", { policy: "nothing" }))).toMatchObject({
+    expect(await catchRefusal(control.subjects.reset(operator, "user", "u1", { policy: "nothing" }))).toMatchObject({
       code: "resource_not_found",
     });
   });
 });
 
 describe("subjects in the audit", () => {
-  it("say what was before and after, and are found by subject", async () => {
+  it("have the values before and after, and are found by subject", async () => {
     await control.subjects.setTier(operator, "user", "u1", "gold");
     await control.subjects.setTier(operator, "user", "u1", undefined, { expected: "any" });
     await control.subjects.setTier(operator, "user", "u2", "gold");
@@ -458,7 +452,7 @@ describe("subjects in the audit", () => {
     ]);
   });
 
-  it("are found also by the longest value there may be", async () => {
+  it("are found even by the longest possible value", async () => {
     const value = "x".repeat(4_096);
     await control.subjects.setTier(operator, "user", value, "gold");
     await control.subjects.setTier(operator, "user", `${value.slice(1)}y`, "gold");

@@ -4,54 +4,255 @@ import { StoreUnavailable } from "sluice";
 import type { Actor } from "../../data-plane/access/actor.ts";
 import { VersionConflict } from "../../data-plane/service/version-conflict.ts";
 import { auditEntry, subjectTarget } from "../audit/audit-entry.ts";
+import type { Changed, Listed, PageQuery } from "../change.ts";
 import { notFound } from "../control-errors.ts";
-import type { ChangedSubject, SubjectChangeOptions, SubjectControl, SubjectView } from "../control-plane.ts";
 import { canonicalSubject } from "../documents/canonical-subject.ts";
 import { findOwnLimit, putOwnLimit, putTier } from "../documents/write-subject.ts";
-import { commit, look, type Outcome } from "./commit.ts";
+import type {
+  ChangedSubject,
+  ResetOptions,
+  ResetReport,
+  StoredSubject,
+  SubjectChangeOptions,
+  SubjectControl,
+  SubjectLimitChoice,
+  SubjectLimitRequest,
+  SubjectView,
+} from "../subject-control.ts";
+import { commit, type Outcome, readStore } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
-import { demandEnd, demandForm, demandSubject } from "./demand-subject.ts";
 import { effectiveLimit } from "./effective-limits.ts";
+import { parsePageLimit, renderPage } from "./page.ts";
+import { requireEnd, requireForm, requireSubject } from "./require-subject.ts";
+import { resetAction, resetCounters } from "./reset-counters.ts";
 import {
   completeView,
   entryInForce,
-  type KnownSubject,
-  knownOf,
   limitView,
-  readKnown,
-  viewOf,
-} from "./known-subject.ts";
-import { limitOf, pageOf } from "./page.ts";
-import { resetAction, resetCounters } from "./reset-counters.ts";
+  readSubject,
+  renderSubject,
+  type SubjectState,
+  subjectFromRecord,
+} from "./subject-state.ts";
 import { limitsReplacedBy, readPoliciesInForce, warnInFiles, warnLimit, warnTier } from "./warn-subject.ts";
 
 const kind = "subject";
 
-/** What was there, of what is changed. */
-type Replaced = Pick<KnownSubject, "tier" | "limits">;
+/** The values that a change replaces. */
+type Replaced = Pick<SubjectState, "tier" | "limits">;
 
 interface SubjectOutcome extends Omit<Outcome<unknown>, "value"> {
-  /** Undefined where nothing was there, or nothing changed. */
+  /** Undefined if there was none, or nothing changed. */
   readonly replaced?: Replaced | undefined;
   readonly inPlaceOf?: ChangedSubject<unknown>["inPlaceOf"];
 }
 
+/** The subject and the actor of a change. */
+interface SubjectChange {
+  readonly actor: Actor;
+  /** The action in the audit, after `subject.`. */
+  readonly word: string;
+  readonly dimension: string;
+  /** The value as the caller spells it. */
+  readonly written: string;
+  readonly options: SubjectChangeOptions;
+}
+
 export function createSubjectControl(context: ControlContext): SubjectControl {
-  /** In the one form that all spellings of a value share. */
-  function canonical(dimension: string, written: string): string {
-    return canonicalSubject(dimension, written, context.ipv6PrefixBits);
+  return new StoredSubjects(context);
+}
+
+/** Values are stored in the canonical form that all spellings share. Every change goes through `#change`. */
+class StoredSubjects implements SubjectControl {
+  readonly #context: ControlContext;
+
+  constructor(context: ControlContext) {
+    this.#context = context;
   }
 
-  async function changed(
+  async get(actor: Actor, dimension: string, written: string): Promise<SubjectView> {
+    const value = this.#canonical(dimension, written);
+    const audited = { action: "subject.get", kind, target: subjectTarget(dimension, value) };
+    const state = await readStore(this.#context, actor, audited, async (view) => {
+      requireSubject(dimension, value);
+      return readSubject(view, dimension, value, this.#context.nowMs());
+    });
+    return completeView(this.#context, state);
+  }
+
+  list(actor: Actor, dimension: string, query: PageQuery = {}): Promise<Listed<StoredSubject>> {
+    const audited = { action: "subject.list", kind, target: dimension };
+    return readStore(this.#context, actor, audited, async (view) => {
+      const limit = parsePageLimit(query);
+      const records = await view.subjects({ dimension, after: query.after, limit: limit + 1 });
+      const states = new Map<SubjectRecord, SubjectState>();
+      for (const record of records.slice(0, limit))
+        states.set(record, await subjectFromRecord(view, record, dimension, record.value, this.#context.nowMs()));
+      return renderPage(
+        records,
+        limit,
+        ({ value }) => value,
+        (record) => renderSubject(states.get(record)!),
+      );
+    });
+  }
+
+  setTier(
     actor: Actor,
-    word: string,
     dimension: string,
     written: string,
-    options: SubjectChangeOptions,
-    work: (change: StoreChange, before: KnownSubject, nowMs: number) => Promise<SubjectOutcome>,
+    tier: string | undefined,
+    options: SubjectChangeOptions = {},
   ): Promise<ChangedSubject<SubjectView>> {
-    const value = canonical(dimension, written);
-    const wish = {
+    return this.#change({ actor, word: "tier", dimension, written, options }, async (change, { value }, nowMs) => {
+      requireForm({ [dimension]: value, ...(tier === undefined ? { tier: "none" } : { tier }) });
+      const inForce = tier === undefined ? undefined : await readPoliciesInForce(this.#context, change);
+      const warnings = [
+        ...warnInFiles(this.#context, dimension, value),
+        ...(inForce === undefined || tier === undefined ? [] : warnTier(inForce, dimension, tier)),
+      ];
+      const { before, after } = await putTier(change, dimension, value, tier, nowMs);
+      if (before === after) return { changed: false, warnings };
+      return {
+        changed: true,
+        warnings,
+        audit: [{ before: { tier: before }, after: { tier: after } }],
+        replaced: before === undefined ? undefined : { tier: before, limits: [] },
+      };
+    });
+  }
+
+  setLimit(
+    actor: Actor,
+    dimension: string,
+    written: string,
+    request: SubjectLimitRequest,
+    options: SubjectChangeOptions = {},
+  ): Promise<ChangedSubject<SubjectView>> {
+    const { policy, limit, windows, untilMs } = request;
+    const word = untilMs === undefined ? "limit" : "override";
+    return this.#change({ actor, word, dimension, written, options }, async (change, state, nowMs) => {
+      const { value } = state;
+      requireForm({ [dimension]: value, limits: [{ policy, limit, windows }] });
+      requireEnd(untilMs, nowMs);
+      const record: SubjectLimitRecord = {
+        dimension,
+        value,
+        policy,
+        limit: limit ?? "",
+        windows: JSON.stringify(windows),
+        untilMs,
+        reason: options.why ?? "",
+        author: actor.caller.name,
+        atMs: nowMs,
+      };
+      const inForce = await readPoliciesInForce(this.#context, change);
+      const warnings = [
+        ...warnInFiles(this.#context, dimension, value),
+        ...warnLimit(inForce, dimension, value, request, nowMs),
+      ];
+      const entry = entryInForce(this.#context, state);
+      const inPlaceOf = limitsReplacedBy(inForce, dimension, value, request, nowMs).map((one) =>
+        effectiveLimit(one, dimension, entry, nowMs),
+      );
+      const { before, changed } = await putOwnLimit(change, record, nowMs);
+      if (!changed) return { changed, warnings };
+      return {
+        changed,
+        warnings,
+        inPlaceOf,
+        audit: [{ before: before && auditedLimit(before), after: auditedLimit(record) }],
+        replaced: before && { tier: undefined, limits: [before] },
+      };
+    });
+  }
+
+  deleteLimit(
+    actor: Actor,
+    dimension: string,
+    written: string,
+    { kind: which, policy, limit }: SubjectLimitChoice,
+    options: SubjectChangeOptions = {},
+  ): Promise<ChangedSubject<SubjectView>> {
+    const word = which === "custom" ? "limit_delete" : "override_delete";
+    return this.#change({ actor, word, dimension, written, options }, async (change, state, nowMs) => {
+      const { value, tier, limits } = state;
+      const before = findOwnLimit(limits, policy, limit ?? "", which);
+      if (before === undefined) {
+        const what = which === "custom" ? "a limit" : "an override";
+        throw notFound(`${what} of ${dimension} ${value} for ${policy}${limit === undefined ? "" : ` / ${limit}`}`);
+      }
+      await change.deleteSubjectLimit(dimension, value, policy, limit ?? "", which);
+      await putTier(change, dimension, value, tier, nowMs, true);
+      return {
+        changed: true,
+        audit: [{ before: auditedLimit(before) }],
+        replaced: { tier: undefined, limits: [before] },
+      };
+    });
+  }
+
+  async delete(
+    actor: Actor,
+    dimension: string,
+    written: string,
+    options: SubjectChangeOptions = {},
+  ): Promise<ChangedSubject<undefined>> {
+    const done = await this.#change({ actor, word: "delete", dimension, written, options }, async (change, before) => {
+      const { value, version, tier, limits } = before;
+      if (version === 0) throw notFound(`${dimension} ${value}`);
+      await change.deleteSubject(dimension, value);
+      return {
+        changed: true,
+        audit: [{ before: { tier, limits: limits.map(auditedLimit) } }],
+        replaced: tier === undefined && limits.length === 0 ? undefined : { tier, limits },
+      };
+    });
+    return { ...done, value: undefined };
+  }
+
+  async reset(
+    actor: Actor,
+    dimension: string,
+    written: string,
+    options: ResetOptions = {},
+  ): Promise<Changed<ResetReport>> {
+    const { limiter, node, store, nowMs } = this.#context;
+    const { dryRun = false, why, policy, alsoBy, dimensions, domain } = options;
+    const value = this.#canonical(dimension, written);
+    const request = { dimension, value, policy, alsoBy, dimensions, domain };
+    const audited = { action: resetAction, kind, target: subjectTarget(dimension, value) };
+    const commitRequest = { ...audited, permission: "operate" as const, policies: false };
+    // Audited before it is done: nothing is reset unrecorded. Other nodes find it there, by its generation.
+    const done = await commit(this.#context, actor, commitRequest, { dryRun, why }, async () => {
+      requireSubject(dimension, value);
+      const report = await resetCounters(limiter, request, { reach: "nothing" });
+      const { limits, skipped } = report;
+      if (policy !== undefined && limits.length === 0 && skipped.length === 0)
+        throw notFound(`a policy ${policy} with a limit by ${dimension}`);
+      return { value: report, changed: limits.length > 0, audit: [{ before: { limits, wish: request, node } }] };
+    });
+    const { limits } = done.value;
+    if (dryRun || limits.length === 0) return done;
+    try {
+      await resetCounters(limiter, request);
+    } catch (error) {
+      if (error instanceof StoreUnavailable) {
+        const refused = { outcome: "refused" as const, why: "the counters are unavailable", before: { limits } };
+        await store.note((note) => note.addAudit([auditEntry(actor, audited, refused, nowMs())]));
+      }
+      throw error;
+    }
+    return done;
+  }
+
+  async #change(
+    { actor, word, dimension, written, options }: SubjectChange,
+    work: (change: StoreChange, before: SubjectState, nowMs: number) => Promise<SubjectOutcome>,
+  ): Promise<ChangedSubject<SubjectView>> {
+    const context = this.#context;
+    const value = this.#canonical(dimension, written);
+    const request = {
       permission: "operate" as const,
       action: `subject.${word}`,
       kind,
@@ -59,196 +260,39 @@ export function createSubjectControl(context: ControlContext): SubjectControl {
       policies: true,
       at: ["subjects", dimension, value],
     };
-    const done = await commit(context, actor, wish, options, async (change) => {
-      demandSubject(dimension, value);
+    const done = await commit(context, actor, request, options, async (change) => {
+      requireSubject(dimension, value);
       const nowMs = context.nowMs();
-      const before = await readKnown(change, dimension, value, nowMs);
-      demandSeen(before, options.expected);
+      const before = await readSubject(change, dimension, value, nowMs);
+      requireExpected(before, options.expected);
       const { replaced, inPlaceOf, ...outcome } = await work(change, before, nowMs);
       // Thrown within the change, so that it is undone.
-      if (replaced !== undefined && options.expected === undefined) throw conflictOf(before, undefined);
-      return { ...outcome, value: { known: await readKnown(change, dimension, value, nowMs), replaced, inPlaceOf } };
+      if (replaced !== undefined && options.expected === undefined) throw createConflict(before, undefined);
+      return { ...outcome, value: { state: await readSubject(change, dimension, value, nowMs), replaced, inPlaceOf } };
     });
-    const { known, replaced, inPlaceOf } = done.value;
+    const { state, replaced, inPlaceOf } = done.value;
     return {
       ...done,
       inPlaceOf,
-      value: await completeView(context, known),
+      value: await completeView(context, state),
       replaced: replaced && { tier: replaced.tier, limits: replaced.limits.map(limitView) },
     };
   }
 
-  return {
-    async get(actor, dimension, written) {
-      const value = canonical(dimension, written);
-      const deed = { action: "subject.get", kind, target: subjectTarget(dimension, value) };
-      const known = await look(context, actor, deed, async (view) => {
-        demandSubject(dimension, value);
-        return readKnown(view, dimension, value, context.nowMs());
-      });
-      return completeView(context, known);
-    },
-
-    list: (actor, dimension, query = {}) =>
-      look(context, actor, { action: "subject.list", kind, target: dimension }, async (view) => {
-        const limit = limitOf(query);
-        const records = await view.subjects({ dimension, after: query.after, limit: limit + 1 });
-        const known = new Map<SubjectRecord, KnownSubject>();
-        for (const record of records.slice(0, limit))
-          known.set(record, await knownOf(view, record, dimension, record.value, context.nowMs()));
-        return pageOf(
-          records,
-          limit,
-          ({ value }) => value,
-          (record) => viewOf(known.get(record)!),
-        );
-      }),
-
-    setTier: (actor, dimension, written, tier, options = {}) =>
-      changed(actor, "tier", dimension, written, options, async (change, { value }, nowMs) => {
-        demandForm({ [dimension]: value, ...(tier === undefined ? { tier: "none" } : { tier }) });
-        const inForce = tier === undefined ? undefined : await readPoliciesInForce(context, change);
-        const warnings = [
-          ...warnInFiles(context, dimension, value),
-          ...(inForce === undefined || tier === undefined ? [] : warnTier(inForce, dimension, tier)),
-        ];
-        const { before, after } = await putTier(change, dimension, value, tier, nowMs);
-        if (before === after) return { changed: false, warnings };
-        return {
-          changed: true,
-          warnings,
-          audit: [{ before: { tier: before }, after: { tier: after } }],
-          replaced: before === undefined ? undefined : { tier: before, limits: [] },
-        };
-      }),
-
-    setLimit: (actor, dimension, written, wish, options = {}) =>
-      changed(
-        actor,
-        wish.untilMs === undefined ? "limit" : "override",
-        dimension,
-        written,
-        options,
-        async (change, known, nowMs) => {
-          const { value } = known;
-          const { policy, limit, windows, untilMs } = wish;
-          demandForm({ [dimension]: value, limits: [{ policy, limit, windows }] });
-          demandEnd(untilMs, nowMs);
-          const record: SubjectLimitRecord = {
-            dimension,
-            value,
-            policy,
-            limit: limit ?? "",
-            windows: JSON.stringify(windows),
-            untilMs,
-            reason: options.why ?? "",
-            author: actor.caller.name,
-            atMs: nowMs,
-          };
-          const inForce = await readPoliciesInForce(context, change);
-          const warnings = [
-            ...warnInFiles(context, dimension, value),
-            ...warnLimit(inForce, dimension, value, wish, nowMs),
-          ];
-          const entry = entryInForce(context, known);
-          const inPlaceOf = limitsReplacedBy(inForce, dimension, value, wish, nowMs).map((one) =>
-            effectiveLimit(one, dimension, entry, nowMs),
-          );
-          const { before, changed } = await putOwnLimit(change, record, nowMs);
-          if (!changed) return { changed, warnings };
-          return {
-            changed,
-            warnings,
-            inPlaceOf,
-            audit: [{ before: before && auditedLimit(before), after: auditedLimit(record) }],
-            replaced: before && { tier: undefined, limits: [before] },
-          };
-        },
-      ),
-
-    deleteLimit: (actor, dimension, written, { kind: which, policy, limit }, options = {}) =>
-      changed(
-        actor,
-        `${which === "custom" ? "limit" : which}_delete`,
-        dimension,
-        written,
-        options,
-        async (change, { value, tier, limits }, nowMs) => {
-          const before = findOwnLimit(limits, policy, limit ?? "", which);
-          if (before === undefined)
-            throw notFound(
-              `${which === "custom" ? "a limit" : "an override"} of ${dimension} ${value} for ${policy}${limit === undefined ? "" : ` / ${limit}`}`,
-            );
-          await change.deleteSubjectLimit(dimension, value, policy, limit ?? "", which);
-          await putTier(change, dimension, value, tier, nowMs, true);
-          return {
-            changed: true,
-            audit: [{ before: auditedLimit(before) }],
-            replaced: { tier: undefined, limits: [before] },
-          };
-        },
-      ),
-
-    async delete(actor, dimension, written, options = {}) {
-      const done = await changed(actor, "delete", dimension, written, options, async (change, before) => {
-        const { value, version, tier, limits } = before;
-        if (version === 0) throw notFound(`${dimension} ${value}`);
-        await change.deleteSubject(dimension, value);
-        return {
-          changed: true,
-          audit: [{ before: { tier, limits: limits.map(auditedLimit) } }],
-          replaced: tier === undefined && limits.length === 0 ? undefined : { tier, limits },
-        };
-      });
-      return { ...done, value: undefined };
-    },
-
-    async reset(actor, dimension, written, options = {}) {
-      const { limiter, node } = context;
-      const { dryRun = false, why, policy, alsoBy, dimensions, domain } = options;
-      const value = canonical(dimension, written);
-      const wish = { dimension, value, policy, alsoBy, dimensions, domain };
-      const deed = { action: resetAction, kind, target: subjectTarget(dimension, value) };
-      // Kept before it is done: nothing is reset unseen. Other nodes find it there, by its generation.
-      const done = await commit(
-        context,
-        actor,
-        { ...deed, permission: "operate", policies: false },
-        { dryRun, why },
-        async () => {
-          demandSubject(dimension, value);
-          const report = await resetCounters(limiter, wish, { reach: "nothing" });
-          const { limits, skipped } = report;
-          if (policy !== undefined && limits.length === 0 && skipped.length === 0)
-            throw notFound(`a policy ${policy} with a limit by ${dimension}`);
-          return { value: report, changed: limits.length > 0, audit: [{ before: { limits, wish, node } }] };
-        },
-      );
-      const { limits } = done.value;
-      if (dryRun || limits.length === 0) return done;
-      try {
-        await resetCounters(limiter, wish);
-      } catch (error) {
-        if (error instanceof StoreUnavailable) {
-          const refused = { outcome: "refused" as const, why: "the counters could not be asked", before: { limits } };
-          await context.store.note((note) => note.addAudit([auditEntry(actor, deed, refused, context.nowMs())]));
-        }
-        throw error;
-      }
-      return done;
-    },
-  };
+  #canonical(dimension: string, written: string): string {
+    return canonicalSubject(dimension, written, this.#context.ipv6PrefixBits);
+  }
 }
 
-/** Throws `version_conflict` where the subject is not at the version that the caller says they saw. */
-function demandSeen(known: KnownSubject, expected: SubjectChangeOptions["expected"]): void {
+/** Throws `version_conflict` if the subject is not at the version that the caller saw. */
+function requireExpected(known: SubjectState, expected: SubjectChangeOptions["expected"]): void {
   if (expected === undefined || expected === "any" || expected === known.version) return;
-  throw conflictOf(known, expected);
+  throw createConflict(known, expected);
 }
 
-function conflictOf(known: KnownSubject, expected: number | undefined): VersionConflict {
+function createConflict(known: SubjectState, expected: number | undefined): VersionConflict {
   return new VersionConflict(`${known.dimension} ${known.value}`, expected, known.version, {
-    current: keptSubject.render(viewOf(known)),
+    current: keptSubject.render(renderSubject(known)),
   });
 }
 

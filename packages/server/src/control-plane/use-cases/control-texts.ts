@@ -2,19 +2,19 @@ import type { Problem } from "sluice";
 import { isAboutKey } from "sluice/policy-text";
 import type { TextControl } from "../control-plane.ts";
 import { placeProblems, readYaml } from "../documents/read-yaml.ts";
+import { actorKey } from "./actor-key.ts";
 import type { ControlContext } from "./control-context.ts";
 import { isShortText } from "./is-short-text.ts";
-import { whoOf } from "./who-of.ts";
 
-export function createTextControl({ aside }: ControlContext): TextControl {
+export function createTextControl({ thread }: ControlContext): TextControl {
   return {
     readYaml: async (actor, text) =>
-      isShortText(text) ? readYaml({ text }) : aside.run("readYaml", { text }, whoOf(actor)),
+      isShortText(text) ? readYaml({ text }) : thread.run("readYaml", { text }, actorKey(actor)),
     async place(actor, text, problems): Promise<readonly Problem[]> {
       if (problems.length === 0) return problems;
       const unplaced = problems.map((problem) => ({ problem, aboutKey: isAboutKey(problem) }));
       const input = { text, unplaced };
-      return isShortText(text) ? placeProblems(input) : aside.run("placeProblems", input, whoOf(actor));
+      return isShortText(text) ? placeProblems(input) : thread.run("placeProblems", input, actorKey(actor));
     },
   };
 }

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { actorOf, admin, openTestControl, refusalOf, type TestControl } from "../testing/open-test-control.ts";
+import { admin, catchRefusal, createActor, openTestControl, type TestControl } from "../testing/open-test-control.ts";
 import { ensureFirstToken } from "./control-tokens.ts";
 
 let control: TestControl;
@@ -15,7 +15,7 @@ afterEach(() => control.close());
 const nowMs = (): number => control.clock.epochMs();
 
 describe("tokens", () => {
-  it("are told once, and kept by their digest", async () => {
+  it("are shown once, and stored by their digest", async () => {
     const made = await control.tokens.make(admin, { name: "ci", role: "editor", team: "api" });
     expect(made.value.token).toMatch(/^sluice_[\w-]{43}$/);
     expect(made.value).toMatchObject({
@@ -25,7 +25,7 @@ describe("tokens", () => {
       createdBy: "admin",
       expiresMs: nowMs() + 90 * dayMs,
     });
-    const [kept] = (await control.takeUp()).tokens;
+    const [kept] = (await control.applyStored()).tokens;
     expect(kept?.sha256).toBe(createHash("sha256").update(made.value.token).digest("hex"));
     const listed = await control.tokens.list(admin);
     expect(listed).toEqual([expect.objectContaining({ id: made.value.id, name: "ci" })]);
@@ -37,50 +37,55 @@ describe("tokens", () => {
   });
 
   it.each([
-    ["a name that is none", { name: "a b", role: "viewer" }, "name"],
-    ["a role that is none", { name: "a", role: "king" }, "role"],
+    ["an invalid name", { name: "a b", role: "viewer" }, "name"],
+    ["an invalid role", { name: "a", role: "king" }, "role"],
     ["an editor without a team", { name: "a", role: "editor" }, "team"],
     ["a team for another role", { name: "a", role: "admin", team: "api" }, "team"],
-    ["a team that is none", { name: "a", role: "editor", team: "a b" }, "team"],
+    ["an invalid team", { name: "a", role: "editor", team: "a b" }, "team"],
     ["an end that has passed", { name: "a", role: "viewer", expiresMs: 1 }, "expires_ms"],
     ["an end in three years", { name: "a", role: "viewer", expiresMs: Date.parse("2029-06-01") }, "expires_ms"],
-  ])("are refused with %s", async (_, wish, field) => {
-    const refusal = await refusalOf(control.tokens.make(admin, wish as Parameters<typeof control.tokens.make>[1]));
+  ])("are refused with %s", async (_, request, field) => {
+    const refusal = await catchRefusal(
+      control.tokens.make(admin, request as Parameters<typeof control.tokens.make>[1]),
+    );
     expect(refusal).toMatchObject({ code: "invalid_request", problems: [{ path: [field] }] });
     expect(await control.tokens.list(admin)).toEqual([]);
   });
 
-  it.each(["sluice", "anonymous"])("are not called %s, as the audit calls those without a token", async (name) => {
-    expect(await refusalOf(control.tokens.make(admin, { name, role: "admin" }))).toMatchObject({
-      code: "invalid_request",
-      problems: [{ path: ["name"] }],
-    });
-  });
+  it.each(["sluice", "anonymous"])(
+    "cannot have the name %s, which the audit reserves for actors without a token",
+    async (name) => {
+      expect(await catchRefusal(control.tokens.make(admin, { name, role: "admin" }))).toMatchObject({
+        code: "invalid_request",
+        problems: [{ path: ["name"] }],
+      });
+    },
+  );
 
-  it("have names of their own among those in use", async () => {
+  it("have unique names among those in use", async () => {
     const { value } = await control.tokens.make(admin, { name: "ci", role: "viewer" });
-    expect(await refusalOf(control.tokens.make(admin, { name: "ci", role: "check" }))).toMatchObject({
+    expect(await catchRefusal(control.tokens.make(admin, { name: "ci", role: "check" }))).toMatchObject({
       code: "already_exists",
     });
     await control.tokens.revoke(admin, value.id);
     await control.tokens.make(admin, { name: "ci", role: "check" });
   });
 
-  it("are revoked in a generation of their own, once", async () => {
+  it("are revoked once, as a new generation", async () => {
     const { value } = await control.tokens.make(admin, { name: "ci", role: "viewer" });
     const revoked = await control.tokens.revoke(admin, value.id);
     expect(revoked).toMatchObject({ generation: 2, value: { revokedMs: nowMs() } });
     expect((await control.tokens.revoke(admin, value.id)).generation).toBeUndefined();
-    expect(await refusalOf(control.tokens.revoke(admin, "nothing"))).toMatchObject({ code: "resource_not_found" });
+    expect(await catchRefusal(control.tokens.revoke(admin, "nothing"))).toMatchObject({ code: "resource_not_found" });
   });
 
-  it("keep at least one that may administer", async () => {
+  it("always include a usable admin token", async () => {
     const soon = nowMs() + dayMs;
     const one = (await control.tokens.make(admin, { name: "one", role: "admin", expiresMs: soon })).value;
     const two = (await control.tokens.make(admin, { name: "two", role: "admin" })).value;
     control.clock.advance(dayMs);
-    // The first has expired by now, and keeps nobody.
-    expect(await refusalOf(control.tokens.revoke(admin, two.id))).toMatchObject({ code: "permission_denied" });
+    // The first has expired by now, and does not count.
+    expect(await catchRefusal(control.tokens.revoke(admin, two.id))).toMatchObject({ code: "permission_denied" });
     await control.tokens.revoke(admin, one.id);
     await control.settled();
     const { items } = await control.audit.list(admin, { outcome: "refused" });
@@ -90,19 +95,24 @@ describe("tokens", () => {
   });
 
   it("are for admins alone", async () => {
-    for (const actor of [actorOf("viewer"), actorOf("operator"), actorOf("editor", "api"), actorOf("check")]) {
+    for (const actor of [
+      createActor("viewer"),
+      createActor("operator"),
+      createActor("editor", "api"),
+      createActor("check"),
+    ]) {
       for (const attempt of [
         control.tokens.list(actor),
         control.tokens.make(actor, { name: "mine", role: "admin" }),
         control.tokens.revoke(actor, "any"),
       ])
-        expect(await refusalOf(attempt)).toMatchObject({ code: "permission_denied" });
+        expect(await catchRefusal(attempt)).toMatchObject({ code: "permission_denied" });
     }
     await control.settled();
     expect((await control.audit.list(admin, { outcome: "refused" })).items).toHaveLength(12);
   });
 
-  it("are not made in a dry run", async () => {
+  it("are not created in a dry run", async () => {
     const before = await control.dump();
     const made = await control.tokens.make(admin, { name: "ci", role: "viewer" }, { dryRun: true });
     expect(made.value.token).toBe("");
@@ -111,7 +121,7 @@ describe("tokens", () => {
 });
 
 describe("the first token", () => {
-  it("is given to one of all nodes that start at once, and never again", async () => {
+  it("goes to one of all nodes that start at once, and is never shown again", async () => {
     const given = await Promise.all([1, 2, 3, 4].map(() => ensureFirstToken(control.store, { nowMs })));
     const [first, ...others] = given.filter((one) => one !== undefined);
     expect(others).toEqual([]);
@@ -123,7 +133,7 @@ describe("the first token", () => {
     expect(JSON.stringify(items)).not.toContain(first?.token);
   });
 
-  it("is followed by another when nobody could administer any more, because the last has expired", async () => {
+  it("is followed by another when the last admin token has expired", async () => {
     await ensureFirstToken(control.store, { nowMs });
     control.clock.advance(90 * dayMs);
     const next = await ensureFirstToken(control.store, { nowMs });

@@ -1,8 +1,7 @@
+import { makeToken, tokenDigest, tokenName } from "@sluice/protocol/tokens";
 import type { PolicyStore, StoreChange, StoreView, TokenRecord } from "@sluice/sql";
 import { type Problem, SluiceError } from "sluice";
 import { demand, unasked } from "../../data-plane/access/access.ts";
-import { digestOfToken, makeToken } from "../../data-plane/access/make-token.ts";
-import { tokenName } from "../../data-plane/access/parse-tokens.ts";
 import { type Role, roles } from "../../data-plane/access/roles.ts";
 import { auditEntry, sluiceItself } from "../audit/audit-entry.ts";
 import { makeRandomId } from "../audit/make-id.ts";
@@ -24,24 +23,24 @@ export function createTokenControl(context: ControlContext): TokenControl {
         return (await context.store.read((view) => view.tokens())).map(tokenView);
       }),
 
-    make(actor, wish, options = {}) {
-      const deed = { action: "token.make", kind, target: String(wish.name), policies: false };
-      // Made once, whatever the store has to begin anew.
+    make(actor, request, options = {}) {
+      const action = { action: "token.make", kind, target: String(request.name), policies: false };
+      // Created once, even if the store retries the change.
       const token = makeToken();
       const id = makeRandomId();
-      return commit(context, actor, { ...deed, permission: "administer" }, options, async (change) => {
+      return commit(context, actor, { ...action, permission: "administer" }, options, async (change) => {
         const nowMs = context.nowMs();
-        const problems = findProblems(wish, nowMs);
+        const problems = findProblems(request, nowMs);
         if (problems.length > 0) throw invalidRequest(problems);
         const record: TokenRecord = {
           id,
-          name: wish.name,
-          role: wish.role,
-          team: wish.team,
-          sha256: digestOfToken(token),
+          name: request.name,
+          role: request.role,
+          team: request.team,
+          sha256: tokenDigest(token),
           createdMs: nowMs,
           createdBy: actor.caller.name,
-          expiresMs: wish.expiresMs ?? nowMs + defaultLifeMs,
+          expiresMs: request.expiresMs ?? nowMs + defaultLifeMs,
           revokedMs: undefined,
           lastUsedMs: undefined,
         };
@@ -52,8 +51,8 @@ export function createTokenControl(context: ControlContext): TokenControl {
     },
 
     revoke(actor, id, options = {}) {
-      const wish = { permission: "administer" as const, action: "token.revoke", kind, target: id, policies: false };
-      return commit(context, actor, wish, options, async (change) => {
+      const request = { permission: "administer" as const, action: "token.revoke", kind, target: id, policies: false };
+      return commit(context, actor, request, options, async (change) => {
         const before = await change.token(id);
         if (before === undefined) throw notFound(`token ${id}`);
         if (before.revokedMs !== undefined) return { value: tokenView(before), changed: false };
@@ -66,7 +65,7 @@ export function createTokenControl(context: ControlContext): TokenControl {
           );
         const after: TokenRecord = { ...before, revokedMs: nowMs };
         await change.putToken(after);
-        // By name, so that all that happened to a token is found together.
+        // By name, so that the whole history of a token is found together.
         const audit = { target: before.name, before: audited(before), after: audited(after) };
         return { value: tokenView(after), changed: true, audit: [audit] };
       });
@@ -74,20 +73,20 @@ export function createTokenControl(context: ControlContext): TokenControl {
   };
 }
 
-/** The only time that it is told. */
+/** The token itself is returned only here. */
 export interface FirstToken extends TokenView {
   readonly token: string;
 }
 
 /**
- * Makes a token of role admin where none can be used: at the very first start, or when the last one has expired. Of several nodes
- * that start at once one is given it; the others get undefined, as does everybody later.
+ * Creates a token of role admin if none is usable: at the very first start, or when the last one has expired. Of
+ * several nodes that start at once, one gets it; the others get undefined, and so does every later call.
  */
 export async function ensureFirstToken(
   store: Pick<PolicyStore, "read" | "change">,
   { nowMs = Date.now, name = "admin" }: { readonly nowMs?: () => number; readonly name?: string } = {},
 ): Promise<FirstToken | undefined> {
-  // Most starts only look.
+  // Most starts only read.
   if (await store.read(async (view) => (await usableAdmins(view, nowMs())).length > 0)) return undefined;
   const token = makeToken();
   const id = makeRandomId();
@@ -99,7 +98,7 @@ export async function ensureFirstToken(
       name: (await isNameTaken(change, name)) ? `${name}-${id.slice(0, 8)}` : name,
       role: "admin",
       team: undefined,
-      sha256: digestOfToken(token),
+      sha256: tokenDigest(token),
       createdMs: atMs,
       createdBy: sluiceItself.caller.name,
       expiresMs: atMs + defaultLifeMs,
@@ -108,10 +107,10 @@ export async function ensureFirstToken(
     };
     await change.putToken(record);
     const generation = await change.nextGeneration();
-    const deed = { action: "token.make", kind, target: record.name };
+    const action = { action: "token.make", kind, target: record.name };
     const why = "no token of role admin could be used";
     const details = { outcome: "done" as const, why, after: audited(record), generation };
-    await change.addAudit(auditEntry(sluiceItself, deed, details, atMs));
+    await change.addAudit(auditEntry(sluiceItself, action, details, atMs));
     return { ...tokenView(record), token };
   });
 }
@@ -124,12 +123,12 @@ async function usableAdmins(view: Pick<StoreView, "tokens">, nowMs: number): Pro
   return (await view.tokens()).filter((token) => isUsableAdmin(token, nowMs));
 }
 
-/** Whether it is of role admin and lets somebody in. */
+/** Whether it has the role admin and is usable. */
 export function isUsableAdmin({ role, revokedMs, expiresMs }: TokenRecord, nowMs: number): boolean {
   return role === "admin" && revokedMs === undefined && (expiresMs === undefined || expiresMs > nowMs);
 }
 
-/** Under these the audit tells what Sluice does by itself, and what is asked without a token. */
+/** The audit uses these names for automatic actions, and for requests without a token. */
 const notNames: ReadonlySet<string> = new Set([sluiceItself.caller.name, unasked.name]);
 
 function findProblems(
@@ -140,20 +139,20 @@ function findProblems(
   const note = (field: string, message: string): unknown => problems.push({ path: [field], message });
   const form = "1 to 64 letters, digits or . _ @ : / -";
   if (typeof name !== "string" || !tokenName.test(name)) note("name", `must be ${form}`);
-  else if (notNames.has(name)) note("name", "is what the audit calls those without a token; choose another");
+  else if (notNames.has(name)) note("name", "is reserved by the audit for actors without a token; choose another");
   if (!roles.includes(role)) note("role", `must be one of ${roles.join(", ")}`);
   if (role === "editor" && team === undefined) note("team", "is missing: an editor changes the policies of one team");
   if (role !== "editor" && team !== undefined)
     note("team", "is for editors alone; every other role is for all policies");
   if (team !== undefined && (typeof team !== "string" || !tokenName.test(team))) note("team", `must be ${form}`);
   if (expiresMs !== undefined && !(Number.isSafeInteger(expiresMs) && expiresMs > nowMs))
-    note("expires_ms", "must be a moment that lies ahead, in whole milliseconds since 1970");
+    note("expires_ms", "must be in the future, in whole milliseconds since 1970");
   else if (expiresMs !== undefined && expiresMs > nowMs + maxLifeMs)
     note("expires_ms", "must be within two years from now");
   return problems;
 }
 
-/** What a token is, without what it could be used or found by. */
+/** A token, without its secret and digest. */
 export function tokenView({ sha256: _, ...record }: TokenRecord): TokenView {
   return { ...record, role: record.role as Role };
 }

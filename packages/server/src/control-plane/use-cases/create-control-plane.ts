@@ -5,7 +5,7 @@ import type { Logger } from "../../observe/telemetry/logger.ts";
 import { createRefusals } from "../audit/refusals.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import { createDocumentReader } from "../documents/read-documents.ts";
-import { type AsideOptions, createAside } from "../worker-thread/aside.ts";
+import { createWorkerThread, type WorkerThreadOptions } from "../worker-thread/worker-thread.ts";
 import { createAuditControl } from "./control-audit.ts";
 import { createConfigurationControl } from "./control-configuration.ts";
 import type { ControlContext } from "./control-context.ts";
@@ -16,29 +16,30 @@ import { createRolloutControl } from "./control-rollouts.ts";
 import { createSubjectControl } from "./control-subjects.ts";
 import { createTextControl } from "./control-texts.ts";
 import { createTokenControl } from "./control-tokens.ts";
+import { createUsageControl } from "./control-usage.ts";
 
 export interface ControlPlaneOptions {
   readonly store: PolicyStore;
-  /** The id of this node among those of the store. */
+  /** The id of this node in the store. */
   readonly node?: string | undefined;
-  /** The limiter of this node, by whose policies and counters subjects are told how they stand. */
+  /** The limiter of this node, whose policies and counters show the state of subjects. */
   readonly limiter: Pick<Limiter, "explain" | "reset" | "resetSubject" | "snapshot">;
   readonly log: Logger;
   readonly nowMs?: (() => number) | undefined;
-  /** Called after every change that was kept. Must not throw. */
+  /** Called after every change that was stored. Must not throw. */
   readonly announce?: ((generation: number) => void) | undefined;
-  /** Policies of files, beside the stored ones. Undefined: there are none. */
+  /** Policies of files, which apply along with the stored ones. Undefined: there are none. */
   readonly files?: (() => PolicySet | undefined) | undefined;
-  /** Which wins where both have a policy. */
+  /** Which wins if both have a policy. */
   readonly precedence?: "files" | "store" | undefined;
-  /** That of the limiter. */
+  /** The limiter's counters. */
   readonly ipv6PrefixBits?: number | undefined;
-  /** Of this node. Absent: it tells nothing of them. */
+  /** The hot keys of this node. Absent: it reports none. */
   readonly hotKeys?: OwnHotKeys | undefined;
-  /** How many refusals of a minute are kept in the audit. */
+  /** How many refusals per minute are audited. */
   readonly refusalsPerMinute?: number | undefined;
-  /** Bounds of what is read in another thread. */
-  readonly aside?: AsideOptions | undefined;
+  /** The bounds of work in another thread. */
+  readonly thread?: WorkerThreadOptions | undefined;
 }
 
 export interface RunningControlPlane extends ControlPlane {
@@ -46,7 +47,7 @@ export interface RunningControlPlane extends ControlPlane {
   close(): Promise<void>;
 }
 
-/** The use cases of people, on a policy store. */
+/** The use cases of the control plane, on a policy store. */
 export function createControlPlane(options: ControlPlaneOptions): RunningControlPlane {
   const { store, limiter, log, nowMs = Date.now, files = () => undefined } = options;
   const refusals = createRefusals({ store, log, nowMs, perMinute: options.refusalsPerMinute });
@@ -58,13 +59,13 @@ export function createControlPlane(options: ControlPlaneOptions): RunningControl
     nowMs,
     announce: options.announce ?? (() => {}),
     files,
-    fileIds: createIdsOf(files),
+    fileIds: createFileIds(files),
     precedence: options.precedence ?? "files",
     ipv6PrefixBits: options.ipv6PrefixBits,
     hotKeys: options.hotKeys ?? (async () => []),
     reader: createDocumentReader(),
     refusals,
-    aside: createAside(options.aside),
+    thread: createWorkerThread(options.thread),
   };
   return {
     policies: createPolicyControl(context),
@@ -72,18 +73,19 @@ export function createControlPlane(options: ControlPlaneOptions): RunningControl
     subjects: createSubjectControl(context),
     killSwitch: createKillSwitchControl(context),
     audit: createAuditControl(context),
+    usage: createUsageControl(context),
     tokens: createTokenControl(context),
     nodes: createNodeControl(context),
     configuration: createConfigurationControl(context),
     texts: createTextControl(context),
     async close(): Promise<void> {
-      await Promise.all([refusals.settled(), context.aside.close()]);
+      await Promise.all([refusals.settled(), context.thread.close()]);
     },
   };
 }
 
-/** Made anew only where the files have changed. */
-function createIdsOf(files: () => PolicySet | undefined): () => ReadonlySet<string> {
+/** Made again only if the files have changed. */
+function createFileIds(files: () => PolicySet | undefined): () => ReadonlySet<string> {
   let known: PolicySet | undefined;
   let ids: ReadonlySet<string> = new Set();
   return () => {

@@ -46,19 +46,20 @@ const example = fc.record({
   laterMs: fc.constantFrom(0, 999, 1_000, 4_999, 5_000),
 });
 
-it("tells of a subject exactly the limits that a request by it is decided by", { timeout: 60_000 }, async () => {
+it("shows exactly the limits that decide a request by the subject", { timeout: 60_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(example, async ({ a, b, next, rollout: trial, tiers, owned, user, laterMs }) => {
       const control = await openTestControl();
       const dimensions = { user, org: "o1" };
-      const limitsOf = new Map([a, b].flatMap(({ id, limits }) => limits.map((one) => [`${id} ${one.name}`, one])));
+      const limitsByName = new Map([a, b].flatMap(({ id, limits }) => limits.map((one) => [`${id} ${one.name}`, one])));
       for (const one of [a, b]) await control.policies.put(admin, one.id, one);
       for (const by of ["user", "org"] as const) {
         if (tiers[by] !== undefined) await control.subjects.setTier(admin, by, dimensions[by], tiers[by]);
         for (const { endsInMs, ...wish } of owned[by]) {
           const names = wish.limit === undefined ? ["first", "second"] : [wish.limit];
-          const dimensionsOf = (name: string): readonly string[] => limitsOf.get(`${wish.policy} ${name}`)?.by ?? [];
-          if (!names.some((name) => dimensionsOf(name).includes(by))) continue;
+          const findDimensions = (name: string): readonly string[] =>
+            limitsByName.get(`${wish.policy} ${name}`)?.by ?? [];
+          if (!names.some((name) => findDimensions(name).includes(by))) continue;
           const untilMs = endsInMs === undefined ? undefined : control.clock.epochMs() + endsInMs;
           await control.subjects.setLimit(admin, by, dimensions[by], { ...wish, untilMs }, { expected: "any" });
         }
@@ -70,16 +71,16 @@ it("tells of a subject exactly the limits that a request by it is decided by", {
         expected: 1,
         rollout: trial && { steps, by: trialBy, shadow, observeForMs: 0 },
       });
-      await control.takeUp();
+      await control.applyStored();
       control.clock.advance(laterMs);
       const { limits: decided } = await control.limiter.explain({ dimensions });
       for (const by of ["user", "org"] as const) {
-        // Of two versions, the value of another dimension tells which one it is.
+        // Of two versions, the value of another dimension determines which one applies.
         if (trialBy !== undefined && trialBy !== by) continue;
         const { effective } = await control.subjects.get(admin, by, dimensions[by]);
         const told = effective.filter((one) => one.by.length === 1 && one.by[0] === by);
         const wanted = decided.filter((one) => {
-          const { by: counted = [] } = limitsOf.get(`${one.policy} ${one.scope}`) ?? {};
+          const { by: counted = [] } = limitsByName.get(`${one.policy} ${one.scope}`) ?? {};
           return counted.length === 1 && counted[0] === by;
         });
         const inOrder = (texts: readonly unknown[][]) => texts.map((text) => JSON.stringify(text)).toSorted();
@@ -105,14 +106,14 @@ it("tells of a subject exactly the limits that a request by it is decided by", {
   );
 });
 
-it("tells how the others' counters stand where a policy went while they were read", async () => {
-  const policyOf = (id: string) => ({ id, ...document("10/s") });
-  const limiter = createLimiter({ policies: { policies: ["a", "b"].map(policyOf) } });
+it("shows the other counters if a policy was removed while they were read", async () => {
+  const createPolicy = (id: string) => ({ id, ...document("10/s") });
+  const limiter = createLimiter({ policies: { policies: ["a", "b"].map(createPolicy) } });
   const nowMs = Date.now();
   const limits = limitsBy(limiter.snapshot.policySet, "user", "u1", nowMs);
-  limiter.usePolicies(parsePolicies({ policies: [policyOf("a")] }));
-  const usageOf = await readUsage(limiter, limits, "user", "u1");
-  const used = limits.map((one) => usageOf(one, effectiveLimit(one, "user", undefined, nowMs)) !== undefined);
+  limiter.usePolicies(parsePolicies({ policies: [createPolicy("a")] }));
+  const usages = await readUsage(limiter, limits, "user", "u1");
+  const used = limits.map((one) => usages(one, effectiveLimit(one, "user", undefined, nowMs)) !== undefined);
   expect(used.slice(0, 2)).toEqual([true, false]);
   await limiter.close();
 });

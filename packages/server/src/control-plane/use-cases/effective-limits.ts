@@ -1,35 +1,28 @@
 import { isDeepStrictEqual } from "node:util";
 import {
   createCidrSet,
-  inRollout,
   type Limit,
   type Limiter,
   type Policy,
   type PolicySet,
-  parseCidr,
-  parseIp,
   SluiceError,
   StoreUnavailable,
   type SubjectEntry,
-  type SubjectLimit,
 } from "sluice";
-import { limitScope } from "sluice/store";
-import type { EffectiveLimit, WindowUsage } from "../control-plane.ts";
-import { dimensionsOf } from "../documents/canonical-subject.ts";
-
-/** Who a request is by where no policy says, as far as one dimension tells. */
-const identifying: ReadonlySet<string> = new Set(["user", "api_key", "limit_key", "identifier", "tenant", "org", "ip"]);
+import { identifyingDimensions, inRollout, limitScope, parseCidr, parseIp, type SubjectLimit } from "sluice/internal";
+import { dimensionsFromSubject } from "../documents/canonical-subject.ts";
+import type { EffectiveLimit, WindowUsage } from "../subject-control.ts";
 
 /** A limit of a policy that counts by a dimension. */
 export interface CountedLimit {
   readonly policy: Policy;
   readonly limit: Limit;
   readonly scope: string;
-  /** Whether the dimension alone tells which counter it is. */
+  /** Whether the dimension alone determines the counter. */
   readonly alone: boolean;
 }
 
-/** The limits in force that are by a dimension, as far as its value tells which those are. */
+/** The limits in force that count by a dimension, as far as its value determines them. */
 export function limitsBy(
   policySet: PolicySet,
   dimension: string,
@@ -41,7 +34,8 @@ export function limitsBy(
     .filter((policy) => mayApply(policy, dimension, value, nowMs))
     .flatMap((policy) =>
       policy.limits.flatMap((limit): readonly CountedLimit[] => {
-        const isFallback = policy === policySet.fallback && identifying.has(dimension) && isBySubject(limit);
+        const isFallback =
+          policy === policySet.fallback && identifyingDimensions.includes(dimension) && isBySubject(limit);
         if (!isFallback && !limit.by.includes(dimension)) return [];
         return [{ policy, limit, scope: limitScope(limit), alone: limit.by.length === 1 }];
       }),
@@ -56,7 +50,7 @@ function mayApply(policy: Policy, dimension: string, value: string, nowMs: numbe
   const { validFromMs, rollout, trial, match, id } = policy;
   if (validFromMs !== undefined && validFromMs > nowMs) return false;
   if (rollout?.by === dimension && !inRollout(id, value, rollout.percent)) return false;
-  // In a trial by something else, both versions may be the one.
+  // In a rollout by another dimension, either version may apply.
   if (trial !== undefined && !(trial.shadow && trial.side === "old")) {
     if (trial.percent === 0 || trial.percent >= 100) return trial.percent >= 100 === (trial.side === "new");
     if (trial.by === dimension && inRollout(id, value, trial.percent) !== (trial.side === "new")) return false;
@@ -64,11 +58,11 @@ function mayApply(policy: Policy, dimension: string, value: string, nowMs: numbe
   const wanted = match.dimensions[dimension];
   if (wanted === undefined || wanted.includes("*")) return true;
   if (dimension !== "ip") return wanted.includes(value);
-  const address = parseIp(dimensionsOf(dimension, value).ip ?? "");
+  const address = parseIp(dimensionsFromSubject(dimension, value).ip ?? "");
   return address !== undefined && createCidrSet(wanted.filter((range) => parseCidr(range) !== undefined)).has(address);
 }
 
-/** A limit as it is for one subject, with where its windows come from. */
+/** A limit as it applies to one subject, with the source of its windows. */
 export function effectiveLimit(
   { policy, limit, scope }: CountedLimit,
   dimension: string,
@@ -111,12 +105,12 @@ function findOwn(
   );
 }
 
-/** Policies whose counters are looked at for one answer. */
+/** How many policies' counters are read for one answer. */
 const maxRead = 200;
 const atOnce = 16;
 
-/** How the counters of a limit stand, as it is for the subject. */
-export type UsageOf = (limit: CountedLimit, effective: Omit<EffectiveLimit, "usage">) => EffectiveLimit["usage"];
+/** The state of the counters of a limit, as it applies to the subject. */
+export type FindUsage = (limit: CountedLimit, effective: Omit<EffectiveLimit, "usage">) => EffectiveLimit["usage"];
 
 interface Reading {
   readonly policy: string;
@@ -125,13 +119,16 @@ interface Reading {
   readonly windows: readonly WindowUsage[];
 }
 
-/** How the counters of a subject stand, of limits that are by its dimension alone. Nothing is said while they cannot be asked. */
+/**
+ * The state of a subject's counters, for limits that count by its dimension alone. Empty while counters are
+ * unavailable.
+ */
 export async function readUsage(
   limiter: Pick<Limiter, "explain">,
   limits: readonly CountedLimit[],
   dimension: string,
   value: string,
-): Promise<UsageOf> {
+): Promise<FindUsage> {
   const alone = limits.filter((limit) => limit.alone);
   const policies = [...new Set(alone.map(({ policy }) => policy.id))].slice(0, maxRead);
   const readings: Reading[] = [];
@@ -156,12 +153,13 @@ export async function readUsage(
         windows,
       ),
     );
-    // A change is stored a moment before this node decides by it; but of two versions, the other one's counters tell nothing.
+    // A change is stored a moment before this node applies it; but the counters of the other version say nothing about
+    // this one.
     return (exact ?? (policy.trial === undefined ? fitting[0] : undefined))?.windows;
   };
 }
 
-/** Empty where the policy is not in force any more. */
+/** Empty if the policy is no longer in force. */
 async function readPolicy(
   limiter: Pick<Limiter, "explain">,
   policy: string,
@@ -169,7 +167,10 @@ async function readPolicy(
   value: string,
 ): Promise<readonly Reading[]> {
   try {
-    const { limits } = await limiter.explain({ policies: [policy], dimensions: dimensionsOf(dimension, value) });
+    const { limits } = await limiter.explain({
+      policies: [policy],
+      dimensions: dimensionsFromSubject(dimension, value),
+    });
     return limits.map(({ scope, shadow, windows }) => ({
       policy,
       scope,

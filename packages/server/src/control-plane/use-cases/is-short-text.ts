@@ -1,7 +1,10 @@
-/** Read in a millisecond or two, which is less than another thread takes to be asked. */
+/** Parsed in a millisecond or two, which is less than the detour to another thread takes. */
 const maxShortLength = 2_048;
 
-/** Whether a text in YAML is read at once, rather than in another thread. With anchors, a short text may say much. */
+/**
+ * Whether a text in YAML is parsed at once, rather than in another thread. With anchors, a short text may expand to a
+ * long one.
+ */
 export function isShortText(text: string): boolean {
   return text.length <= maxShortLength && !text.includes("&");
 }

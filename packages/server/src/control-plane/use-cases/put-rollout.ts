@@ -1,7 +1,7 @@
 import type { PolicyRecord, RolloutRecord, StoreChange, VersionRecord } from "@sluice/sql";
-import { documentFromText, holdsForTheSame, ownerOf } from "../documents/policy-documents.ts";
+import { documentFromText, findOwner, hasSameScope } from "../documents/policy-documents.ts";
 
-/** Who moves a rollout, and why, for the versions that come of it. */
+/** The actor that moves a rollout, and the reason, for the resulting versions. */
 export interface MovedBy {
   readonly author: string;
   readonly why: string;
@@ -9,24 +9,24 @@ export interface MovedBy {
 }
 
 /**
- * Keeps a rollout as it is now. Where it has ended, so that one version of the policy is in force for everybody: the new one if
- * it is done, unless it was only looked at; else the old one, and if there was none the policy is deleted.
+ * Stores the current state of a rollout. If it has ended, one version of the policy applies to all subjects: the new
+ * one if it is done, unless it was only evaluated; otherwise the old one, and if there was none the policy is deleted.
  */
 export async function putRollout(change: StoreChange, rollout: RolloutRecord, by: MovedBy): Promise<void> {
   await change.putRollout(rollout);
   const { state, shadow, policy, fromVersion, toVersion } = rollout;
-  const taken = state === "done" && !shadow;
-  const leftAside = state === "rolled_back" || state === "cancelled" || (state === "done" && shadow);
+  const isAdopted = state === "done" && !shadow;
+  const isShadowOnly = state === "rolled_back" || state === "cancelled" || (state === "done" && shadow);
   const current = await change.policy(policy);
   if (current === undefined || current.deleted) return;
-  if (leftAside && fromVersion === 0 && current.version === toVersion) {
+  if (isShadowOnly && fromVersion === 0 && current.version === toVersion) {
     const newest = await newestVersion(change, policy);
     const { record, added } = deletedPolicy(current, newest, { ...by, why: by.why || rollout.reason });
     await change.addVersion(added);
     await change.putPolicy(record);
     return;
   }
-  if (!taken || fromVersion === 0) return;
+  if (!isAdopted || fromVersion === 0) return;
   const next = await change.version(policy, toVersion);
   if (next === undefined) return;
   const before = documentFromText(current.document);
@@ -35,13 +35,13 @@ export async function putRollout(change: StoreChange, rollout: RolloutRecord, by
     ...current,
     version: toVersion,
     document: next.document,
-    owner: ownerOf(after),
-    ruleKey: holdsForTheSame(before, after) ? current.ruleKey : undefined,
+    owner: findOwner(after),
+    ruleKey: hasSameScope(before, after) ? current.ruleKey : undefined,
     changedMs: by.atMs,
   });
 }
 
-/** A policy that is deleted, and the version that says so. */
+/** A deleted policy, and the version that records the deletion. */
 export function deletedPolicy(
   current: PolicyRecord,
   newest: number,
@@ -54,7 +54,7 @@ export function deletedPolicy(
   };
 }
 
-/** Some versions never came to be the current one. 0: there is none. */
+/** Some versions never became the current one. 0: there is none. */
 export async function newestVersion(change: StoreChange, policy: string): Promise<number> {
   const [newest] = await change.versions(policy, { limit: 1 });
   return newest?.version ?? 0;

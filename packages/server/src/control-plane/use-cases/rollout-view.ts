@@ -1,18 +1,23 @@
 import type { RolloutRecord, StoreView } from "@sluice/sql";
-import type { RolloutView, RolloutViewWait } from "../control-plane.ts";
-import { percentOf } from "../documents/stored-rows.ts";
+import { currentPercent } from "../documents/stored-rows.ts";
+import type { RolloutView, RolloutViewWait } from "../rollout-control.ts";
 import { findWait, waitNeedsTallies } from "../rollouts/find-wait.ts";
 import { readTallies } from "../rollouts/read-tallies.ts";
 import { parseRolloutFigures } from "../rollouts/rollout-figures.ts";
 import { isUnderway } from "../rollouts/steer-rollout.ts";
 import { sumTallies } from "../rollouts/trial-sums.ts";
 
-/** A rollout as it is kept, with its share of subjects and its figures. What it waits for takes a look at its tallies. */
+/** A rollout as stored, with its share of subjects and its metrics. The wait requires its tallies. */
 export function briefRolloutView(record: RolloutRecord): RolloutView {
-  return { ...record, percent: percentOf(record), figures: parseRolloutFigures(record.figures), waitsFor: undefined };
+  return {
+    ...record,
+    percent: currentPercent(record),
+    figures: parseRolloutFigures(record.figures),
+    waitsFor: undefined,
+  };
 }
 
-/** The same, with what it waits for. */
+/** The same, with the reason for its wait. */
 export async function rolloutView(
   view: Pick<StoreView, "pulse" | "tallies">,
   record: RolloutRecord,
@@ -35,7 +40,7 @@ async function readWait(
   return isForced ? { code: "kill_switch", untilMs: killSwitch.untilMs } : { code: "due" };
 }
 
-/** What the audit keeps of a rollout that somebody began, moved or ended. */
+/** The audit's record of a rollout that was started, moved or ended. */
 export function auditedRollout(record: RolloutRecord): unknown {
   const { id, policy, fromVersion, toVersion, state, step, shadow, reason } = record;
   return { rollout: id, policy, from_version: fromVersion, to_version: toVersion, state, step, shadow, reason };

@@ -1,5 +1,6 @@
 import type { StoreView } from "@sluice/sql";
-import { type Limit, type Policy, type PolicySet, type Problem, printable } from "sluice";
+import type { Limit, Policy, PolicySet, Problem } from "sluice";
+import { printable } from "sluice/internal";
 import { canonicalSubject } from "../documents/canonical-subject.ts";
 import { composeInTurns } from "../documents/compose-policy-set.ts";
 import { mergePolicies } from "../documents/merge-policies.ts";
@@ -7,9 +8,9 @@ import { readStoredRows } from "../documents/stored-rows.ts";
 import type { ControlContext } from "./control-context.ts";
 import { type CountedLimit, limitsBy } from "./effective-limits.ts";
 
-/** Warnings about what is said of a subject: all of it may be stored, and some of it changes nothing. */
+/** Warnings about the tier and limits of a subject: all of it may be stored, and some of it has no effect. */
 
-/** The policies that decide once every node has heard of what is stored. */
+/** The policies that decide once every node has applied the stored ones. */
 export async function readPoliciesInForce(context: ControlContext, view: StoreView): Promise<PolicySet> {
   const { reader, precedence, nowMs } = context;
   const files = context.files();
@@ -17,7 +18,7 @@ export async function readPoliciesInForce(context: ControlContext, view: StoreVi
   return files === undefined ? policySet : mergePolicies(files, policySet, precedence).policySet;
 }
 
-/** Where a policy file knows of the subject and wins, nothing that is stored of it holds. */
+/** If a policy file has the subject and wins, nothing stored about it applies. */
 export function warnInFiles(
   { files, precedence, ipv6PrefixBits }: ControlContext,
   dimension: string,
@@ -30,7 +31,7 @@ export function warnInFiles(
   return [
     {
       path: [],
-      message: `a policy file of the server has ${dimension} ${printable(value)} as well, which wins; what the store says of it is not in force`,
+      message: `a policy file of the server has ${dimension} ${printable(value)} as well, which wins; the stored values are not in force`,
     },
   ];
 }
@@ -58,7 +59,7 @@ export function warnTier(policySet: PolicySet, dimension: string, tier: string):
   ];
 }
 
-/** The limits of a policy that windows of a subject's own replace. */
+/** The limits of a policy whose windows a subject's custom windows replace. */
 export function limitsReplacedBy(
   policySet: PolicySet,
   dimension: string,
@@ -72,29 +73,30 @@ export function limitsReplacedBy(
   );
 }
 
-/** Windows of a subject's own replace those of limits that count by it, and of no other. */
+/** Custom windows of a subject replace those of limits that count by it, and of no others. */
 export function warnLimit(
   policySet: PolicySet,
   dimension: string,
   value: string,
-  wish: { readonly policy: string; readonly limit?: string | undefined },
+  request: { readonly policy: string; readonly limit?: string | undefined },
   nowMs: number,
 ): readonly Problem[] {
-  if (limitsReplacedBy(policySet, dimension, value, wish, nowMs).length > 0) return [];
-  const own = allLimits(policySet).filter(({ policy }) => policy.id === wish.policy);
-  const meant = own.filter(({ limit, scope }) => limit.by.includes(dimension) && (wish.limit ?? scope) === scope);
-  const named = wish.limit === undefined ? `policy ${wish.policy}` : `the limit ${wish.limit} of policy ${wish.policy}`;
-  if (meant.length > 0)
+  if (limitsReplacedBy(policySet, dimension, value, request, nowMs).length > 0) return [];
+  const own = allLimits(policySet).filter(({ policy }) => policy.id === request.policy);
+  const counting = own.filter(({ limit, scope }) => limit.by.includes(dimension) && (request.limit ?? scope) === scope);
+  const named =
+    request.limit === undefined ? `policy ${request.policy}` : `the limit ${request.limit} of policy ${request.policy}`;
+  if (counting.length > 0)
     return [
       {
         path: ["policy"],
-        message: `changes nothing now: policy ${wish.policy} does not apply to ${dimension} ${printable(value)}, by its match or its dates`,
+        message: `changes nothing now: policy ${request.policy} does not apply to ${dimension} ${printable(value)}, by its match or its dates`,
       },
     ];
   const by = [...new Set(own.map(({ limit }) => limit.by.join(" and ") || "nothing"))];
   return [
     {
-      path: [wish.limit === undefined ? "policy" : "limit"],
+      path: [request.limit === undefined ? "policy" : "limit"],
       message: `changes nothing: ${named} does not count by ${dimension}${by.length === 0 ? "" : `; its limits count by ${list(by)}`}`,
     },
   ];

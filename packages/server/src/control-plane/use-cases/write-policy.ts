@@ -2,50 +2,45 @@ import type { PolicyRecord, RolloutRecord, StoreChange, VersionRecord } from "@s
 import { type Policy, type PolicySet, type Problem, SluiceError } from "sluice";
 import type { Actor } from "../../data-plane/access/actor.ts";
 import { VersionConflict } from "../../data-plane/service/version-conflict.ts";
-import type { Deed } from "../audit/audit-entry.ts";
+import type { AuditedAction } from "../audit/audit-entry.ts";
 import { makeTimedId } from "../audit/make-id.ts";
 import { invalidField, invalidPolicies, notFound } from "../control-errors.ts";
-import type { PolicyDocument, RolloutWish } from "../control-plane.ts";
-import {
-  documentFromText,
-  holdsForTheSame,
-  keptDocument,
-  ownerOf,
-  saysTheSame,
-} from "../documents/policy-documents.ts";
+import { documentFromText, findOwner, hasSameScope, keptDocument, saysTheSame } from "../documents/policy-documents.ts";
 import { defaultPolicyId, lintDocument, readDocument } from "../documents/read-documents.ts";
 import { underwayStates } from "../documents/stored-rows.ts";
+import type { PolicyDocument } from "../policy-control.ts";
+import type { RolloutRequest } from "../rollout-control.ts";
 import { maxWaitMs, startRollout } from "../rollouts/start-rollout.ts";
 import { endRollout } from "../rollouts/steer-rollout.ts";
 import type { AuditedChange } from "./commit.ts";
-import { demandScope } from "./demand-scope.ts";
-import { demandOwner, teamOf } from "./may-edit.ts";
 import { deletedPolicy, type MovedBy, newestVersion } from "./put-rollout.ts";
+import { findTeam, requireOwner } from "./require-owner.ts";
+import { requireScope } from "./require-scope.ts";
 import { auditedRollout } from "./rollout-view.ts";
 
-export interface PolicyWish {
+export interface PolicyWrite {
   readonly id: string;
   readonly document: PolicyDocument;
-  /** The version that the caller saw; `any`: it does not matter. */
+  /** The version that the caller saw; `any`: accepts any version. */
   readonly expected: number | undefined | "any";
   readonly why: string;
-  readonly rollout?: RolloutWish | undefined;
+  readonly rollout?: RolloutRequest | undefined;
   readonly ruleKey?: string | undefined;
   readonly revertOf?: number | undefined;
-  /** What is in force on this node, files included. */
+  /** The policies in force on this node, including files. */
   readonly inForce: PolicySet;
-  /** What may surprise in the document, where that has been looked for. */
+  /** Warnings about the document, if they are known already. */
   readonly warnings?: readonly Problem[] | undefined;
 }
 
-/** What becomes of a policy. */
+/** The outcome for a policy. */
 export interface WrittenPolicy {
   readonly changed: boolean;
-  /** As it is now: while a rollout is underway, the old version. */
+  /** The current version: during a rollout, the old one. */
   readonly record: PolicyRecord;
-  /** The one that was written, or where nothing changed is there. */
+  /** The version that was written, or the existing one if nothing changed. */
   readonly version: number;
-  /** Undefined where nothing changed. */
+  /** Undefined if nothing changed. */
   readonly added: VersionRecord | undefined;
   readonly rollout: RolloutRecord | undefined;
   readonly before: PolicyDocument | undefined;
@@ -58,41 +53,41 @@ export interface FoundPolicy {
   /** Not a deleted one. */
   readonly current: PolicyRecord | undefined;
   readonly underway: RolloutRecord | undefined;
-  /** The highest version that there ever was; 0: none. */
+  /** The highest version there ever was; 0: none. */
   readonly newest: number;
 }
 
-/** Creates or changes a policy, if the actor may and has seen what is there. */
+/** Creates or changes a policy, if the actor is permitted and has seen the current version. */
 export async function writePolicy(
   change: StoreChange,
   actor: Actor,
-  wish: PolicyWish,
+  request: PolicyWrite,
   nowMs: number,
 ): Promise<WrittenPolicy> {
-  const written = planPolicy(actor, wish, await findPolicy(change, wish.id), nowMs);
-  await keepPolicies(change, [written]);
+  const written = planPolicy(actor, request, await findPolicy(change, request.id), nowMs);
+  await storePolicies(change, [written]);
   return written;
 }
 
-/** What a policy becomes, of what is stored. Many can be planned before all are kept. */
+/** Plans a change to a policy from the stored state. Many can be planned before all are stored. */
 export function planPolicy(
   actor: Actor,
-  wish: PolicyWish,
+  request: PolicyWrite,
   { current, underway, newest }: FoundPolicy,
   nowMs: number,
 ): WrittenPolicy {
-  const { id, why } = wish;
-  if (current !== undefined) demandOwner(actor.caller, id, current.owner);
-  const document = keptDocument(id, wish.document, teamOf(actor.caller));
-  const owner = ownerOf(document);
-  demandOwner(actor.caller, id, owner);
-  demandSeen(id, current, wish.expected);
+  const { id, why } = request;
+  if (current !== undefined) requireOwner(actor.caller, id, current.owner);
+  const document = keptDocument(id, request.document, findTeam(actor.caller));
+  const owner = findOwner(document);
+  requireOwner(actor.caller, id, owner);
+  requireExpected(id, current, request.expected);
   const policy = readPolicy(id, document);
-  demandScope(actor.caller, { id, policy, current, inForce: wish.inForce });
-  const warnings = wish.warnings ?? lintDocument(id, policy);
+  requireScope(actor.caller, { id, policy, current, inForce: request.inForce });
+  const warnings = request.warnings ?? lintDocument(id, policy);
 
   const before = current === undefined ? undefined : documentFromText(current.document);
-  const ruleKey = wish.ruleKey ?? (before && holdsForTheSame(before, document) ? current?.ruleKey : undefined);
+  const ruleKey = request.ruleKey ?? (before && hasSameScope(before, document) ? current?.ruleKey : undefined);
   const shared = { before, after: document, warnings };
   if (current !== undefined && before !== undefined && saysTheSame(before, document) && ruleKey === current.ruleKey)
     return {
@@ -103,7 +98,7 @@ export function planPolicy(
       added: undefined,
       rollout: underway,
     };
-  if (underway !== undefined) throw onItsWay(underway);
+  if (underway !== undefined) throw alreadyRollingOut(underway);
 
   const version = newest + 1;
   const text = JSON.stringify(document);
@@ -116,62 +111,62 @@ export function planPolicy(
     author,
     atMs: nowMs,
     why,
-    revertOf: wish.revertOf,
+    revertOf: request.revertOf,
   };
   const written: PolicyRecord = { id, version, document: text, owner, ruleKey, deleted: false, changedMs: nowMs };
-  const rolloutWish = rolloutWishOf(wish, policy, before, nowMs);
-  if (rolloutWish === undefined)
+  const rolloutRequest = findRolloutRequest(request, policy, before, nowMs);
+  if (rolloutRequest === undefined)
     return { ...shared, changed: true, record: written, version, added, rollout: undefined };
-  // While a version is on its way the old one stays, with its rule, which it needs where it comes back.
-  const record = current === undefined ? written : { ...current, ruleKey: wish.ruleKey ?? current.ruleKey };
-  const { by = dimensionOf(policy), ...others } = rolloutWish;
+  // During a rollout the old version stays, with its rule, which it needs if it is restored.
+  const record = current === undefined ? written : { ...current, ruleKey: request.ruleKey ?? current.ruleKey };
+  const { by = defaultDimension(policy), ...others } = rolloutRequest;
   const fromVersion = current?.version ?? 0;
   const rollout = startRollout(
     { ...others, id: makeTimedId(nowMs), policy: id, fromVersion, toVersion: version, by, author },
     nowMs,
   );
-  const uncounted = warnUncounted(policy, rolloutWish.by);
+  const uncounted = warnUncounted(policy, rolloutRequest.by);
   return { ...shared, warnings: [...warnings, ...uncounted], changed: true, record, version, added, rollout };
 }
 
-/** A dimension that requests do not carry puts them all on one side: a step reaches none of them, or all. */
+/** Requests that lack the dimension are all on one side: a step reaches none of them, or all. */
 function warnUncounted(policy: Policy | "none", by: string | undefined): readonly Problem[] {
   if (by === undefined || policy === "none") return [];
   const known = [...policy.limits.flatMap((limit) => limit.by), ...Object.keys(policy.match.dimensions)];
   if (known.includes(by)) return [];
-  const message = `is ${by}, which no limit of the policy counts by; requests without it all have the same version, the old or the new one`;
+  const message = `is ${by}, which no limit of the policy counts by; requests without it all get the same version, the old or the new one`;
   return [{ path: ["rollout", "by"], message }];
 }
 
-/** Keeps what was planned, in few statements. */
-export async function keepPolicies(change: StoreChange, planned: readonly WrittenPolicy[]): Promise<void> {
+/** Stores planned changes, in few statements. */
+export async function storePolicies(change: StoreChange, planned: readonly WrittenPolicy[]): Promise<void> {
   const changed = planned.filter((one) => one.changed);
   await change.addVersion(changed.flatMap(({ added }) => (added === undefined ? [] : [added])));
   await change.putPolicy(changed.map(({ record }) => record));
   for (const { rollout } of changed) if (rollout !== undefined) await change.putRollout(rollout);
 }
 
-/** Deletes a policy, and ends a rollout of it. */
+/** Deletes a policy, and ends its rollout. */
 export async function deletePolicy(
   change: StoreChange,
   actor: Actor,
-  wish: Pick<PolicyWish, "id" | "why" | "inForce"> & { readonly expected: number | undefined },
+  request: Pick<PolicyWrite, "id" | "why" | "inForce"> & { readonly expected: number | undefined },
   nowMs: number,
 ): Promise<{ readonly before: PolicyDocument; readonly ended: readonly AuditedChange[] }> {
-  const { id, expected, why, inForce } = wish;
+  const { id, expected, why, inForce } = request;
   const found = await findPolicy(change, id);
   const { current } = found;
   if (current === undefined) throw notFound(`policy ${id}`);
-  demandOwner(actor.caller, id, current.owner);
-  demandScope(actor.caller, { id, policy: undefined, current, inForce });
-  demandSeen(id, current, expected);
+  requireOwner(actor.caller, id, current.owner);
+  requireScope(actor.caller, { id, policy: undefined, current, inForce });
+  requireExpected(id, current, expected);
   const by = { author: actor.caller.name, why, atMs: nowMs };
-  const ended = await keepDeletions(change, [{ ...found, current }], by);
+  const ended = await storeDeletions(change, [{ ...found, current }], by);
   return { before: documentFromText(current.document), ended };
 }
 
-/** Deletes policies, and ends rollouts of them, in few statements. Answers what the audit is to keep of those. */
-export async function keepDeletions(
+/** Deletes policies, and ends their rollouts, in few statements. Returns the audit entries. */
+export async function storeDeletions(
   change: StoreChange,
   found: readonly (FoundPolicy & { readonly current: PolicyRecord })[],
   by: MovedBy,
@@ -190,16 +185,19 @@ export async function keepDeletions(
   return ended;
 }
 
-/** What the audit is to keep of a policy that was written, and of a rollout that begins with it. */
-export function auditOf({ record, before, after, rollout }: WrittenPolicy, deed: Partial<Deed> = {}): AuditedChange[] {
-  const begun = { action: "rollout.start", kind: "rollout", target: rollout?.id ?? "" };
+/** The audit entries for a policy that was written, and for a rollout that starts with it. */
+export function auditWrittenPolicy(
+  { record, before, after, rollout }: WrittenPolicy,
+  audited: Partial<AuditedAction> = {},
+): AuditedChange[] {
+  const startEntry = { action: "rollout.start", kind: "rollout", target: rollout?.id ?? "" };
   return [
-    { target: record.id, ...deed, before, after },
-    ...(rollout === undefined ? [] : [{ ...begun, after: auditedRollout(rollout) }]),
+    { target: record.id, ...audited, before, after },
+    ...(rollout === undefined ? [] : [{ ...startEntry, after: auditedRollout(rollout) }]),
   ];
 }
 
-function demandSeen(id: string, current: PolicyRecord | undefined, expected: number | undefined | "any"): void {
+function requireExpected(id: string, current: PolicyRecord | undefined, expected: number | undefined | "any"): void {
   const version = current?.version ?? 0;
   if (expected === "any" || (expected ?? 0) === version) return;
   throw new VersionConflict(`policy ${id}`, expected, version);
@@ -211,10 +209,10 @@ async function findPolicy(change: StoreChange, id: string): Promise<FoundPolicy>
   return { current: known?.deleted === false ? known : undefined, underway, newest: await newestVersion(change, id) };
 }
 
-function onItsWay({ id, policy, toVersion }: RolloutRecord): SluiceError {
+function alreadyRollingOut({ id, policy, toVersion }: RolloutRecord): SluiceError {
   return new SluiceError(
     "already_exists",
-    `version ${toVersion} of policy ${policy} is on its way (rollout ${id}); finish it or roll it back first`,
+    `version ${toVersion} of policy ${policy} is being rolled out (rollout ${id}); finish it or roll it back first`,
   );
 }
 
@@ -224,13 +222,13 @@ function readPolicy(id: string, document: PolicyDocument): Policy | "none" {
   return policy;
 }
 
-/** How the new version is to go out; undefined: to everybody, at once. */
-function rolloutWishOf(
-  { id, rollout }: PolicyWish,
+/** How to roll out the new version; undefined: to all subjects at once. */
+function findRolloutRequest(
+  { id, rollout }: PolicyWrite,
   policy: Policy | "none",
   before: PolicyDocument | undefined,
   nowMs: number,
-): RolloutWish | undefined {
+): RolloutRequest | undefined {
   if (id === defaultPolicyId) {
     if (rollout === undefined) return undefined;
     throw invalidField(["rollout"], "is not for the default policy, which has one version in force at a time");
@@ -239,23 +237,24 @@ function rolloutWishOf(
   const later = validFromMs !== undefined && validFromMs > nowMs ? validFromMs : undefined;
   if (rollout !== undefined) {
     if (later !== undefined && rollout.startsMs !== undefined && rollout.startsMs < later)
-      throw invalidField(["rollout", "starts_ms"], "is before valid_from, from when on the new version holds");
-    if (rollout.startsMs === undefined) demandSoon(later, nowMs);
+      throw invalidField(["rollout", "starts_ms"], "is before valid_from, when the new version starts to apply");
+    if (rollout.startsMs === undefined) requireWithinYear(later, nowMs);
     return { ...rollout, startsMs: rollout.startsMs ?? later };
   }
-  // Until then the old version holds. Where there is none, or it does not hold yet either, the new one waits by itself.
+  // Until then the old version applies. If there is none, or it does not apply yet either, the new one waits
+  // automatically.
   if (later === undefined || before === undefined || !holdsNow(id, before, nowMs)) return undefined;
-  demandSoon(later, nowMs);
+  requireWithinYear(later, nowMs);
   return { steps: [{ percent: 100, holdMs: 0 }], startsMs: later, observeForMs: 0 };
 }
 
-/** A rollout that begins with `valid_from` waits no longer than any other; problems use the name that the caller sent. */
-function demandSoon(validFromMs: number | undefined, nowMs: number): void {
+/** A rollout that starts at `valid_from` has the same bound on its wait; problems use the name that the caller sent. */
+function requireWithinYear(validFromMs: number | undefined, nowMs: number): void {
   if (validFromMs === undefined || validFromMs <= nowMs + maxWaitMs) return;
   const latest = new Date(nowMs + maxWaitMs).toISOString();
   throw invalidField(
     ["valid_from"],
-    `must be at most a year ahead (${latest}) where an older version is in force until then, but is ${new Date(validFromMs).toISOString()}`,
+    `must be at most a year ahead (${latest}) if an older version is in force until then, but is ${new Date(validFromMs).toISOString()}`,
   );
 }
 
@@ -264,8 +263,8 @@ function holdsNow(id: string, document: PolicyDocument, nowMs: number): boolean 
   return policy !== undefined && (policy === "none" || (policy.validFromMs ?? 0) <= nowMs);
 }
 
-/** By what a rollout tells subjects apart where nobody says. */
-function dimensionOf(policy: Policy | "none"): string {
+/** The default dimension by which a rollout splits subjects. */
+function defaultDimension(policy: Policy | "none"): string {
   if (policy === "none") return "subject";
   return policy.rollout?.by ?? policy.limits[0]?.by[0] ?? "subject";
 }

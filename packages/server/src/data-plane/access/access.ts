@@ -1,28 +1,29 @@
 import { SluiceError } from "sluice";
 import { leastRole, type Permission, type Role } from "./roles.ts";
 
-/** Who asks, as far as is known. */
+/** A caller, as far as it is known. */
 export interface Caller {
-  /** The name of their token, for logs; `anonymous` where there are none. */
+  /** The name of its token, for logs; `anonymous` without one. */
   readonly name: string;
   readonly may: ReadonlySet<Permission>;
-  /** Undefined for who has no token. */
+  /** Undefined without a token. */
   readonly role?: Role | undefined;
   /** The team whose policies an editor may change. */
   readonly team?: string | undefined;
-  /** The id of their token, where it is kept in the policy store. */
+  /** The id of its token, if it is in the policy store. */
   readonly tokenId?: string | undefined;
 }
 
-/** Tells callers by their tokens. */
+/** Identifies callers by their tokens. */
 export interface Access {
-  /** Who is behind a token. Throws `unauthenticated` where one is needed, and it is missing or not known. */
+  /** The caller behind a token. Throws `unauthenticated` if one is needed, and it is missing or unknown. */
   identify(token: string | undefined): Caller;
 }
 
 /**
- * Without tokens: whoever reaches us may ask and look. Changing counters always needs a token, because everybody on a
- * machine reaches its loopback. So does a credit, which empties counters bit by bit; a receipt proves whose charge it undoes.
+ * Without tokens: any client that reaches us may check and read. Changing counters always needs a token, because every
+ * user of a machine reaches its loopback. So does a credit, which empties counters bit by bit; a receipt proves whose
+ * charge it undoes.
  */
 export const openAccess: Access = {
   identify: () => anonymous,
@@ -30,13 +31,13 @@ export const openAccess: Access = {
 
 const anonymous: Caller = { name: "anonymous", may: new Set<Permission>(["check", "read"]) };
 
-/** A caller without a token, of a server that knows tokens and does not ask for one in order to check and look. */
+/** A caller without a token, on a server that has tokens but does not require one to check and read. */
 export const tokenless: Caller = { name: "anonymous", may: anonymous.may };
 
-/** Who asks what needs no permission: nobody looks at their token. */
+/** The caller of something that needs no permission: its token is not examined. */
 export const unasked: Caller = { name: "anonymous", may: new Set() };
 
-/** Throws `permission_denied` where a caller may not do this, and `unauthenticated` where a token would change that. */
+/** Throws `permission_denied` if a caller may not do this, and `unauthenticated` if a token would change that. */
 export function demand(caller: Caller, permission: Permission): void {
   if (caller.may.has(permission)) return;
   const role = leastRole[permission];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { bearerTokenOf } from "./bearer-token.ts";
+import { findBearerToken } from "./bearer-token.ts";
 
 describe("the token of a request", () => {
   it.each([
@@ -7,15 +7,15 @@ describe("the token of a request", () => {
     ["bearer abc", "abc"],
     ["BEARER  abc ", "abc"],
     ["Bearer AbC=", "AbC="],
-  ])("is what stands behind Bearer: %j", (authorization, token) => {
-    expect(bearerTokenOf({ authorization })).toBe(token);
+  ])("is what follows Bearer: %j", (authorization, token) => {
+    expect(findBearerToken({ authorization })).toBe(token);
   });
 
-  it("is none where nothing is said", () => {
-    expect(bearerTokenOf({})).toBeUndefined();
+  it("is undefined without the header", () => {
+    expect(findBearerToken({})).toBeUndefined();
   });
 
-  // Not as if nothing were said: what was said is refused, and counted.
+  // Unlike an absent header: what was sent is refused, and counted.
   it.each([
     "",
     "abc",
@@ -26,7 +26,7 @@ describe("the token of a request", () => {
     "Bearer a, Bearer b",
     "Bearer\tabc",
     "xBearer abc",
-  ])("is one that nobody has where something else is said: %j", (authorization) => {
-    expect(bearerTokenOf({ authorization })).toBe("");
+  ])("is an unknown one if the header has something else: %j", (authorization) => {
+    expect(findBearerToken({ authorization })).toBe("");
   });
 });

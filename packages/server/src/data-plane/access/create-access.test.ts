@@ -2,13 +2,13 @@ import { createHash } from "node:crypto";
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { parseTokens } from "@sluice/protocol/tokens";
 import { renderProblem, SluiceError } from "sluice";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { parseSettings } from "../../settings/parse-settings.ts";
 import { createRecordingLog } from "../../testing/recording-log.ts";
 import { demand } from "./access.ts";
 import { type CreateAccessOptions, createAccess, type RunningAccess } from "./create-access.ts";
-import { parseTokens } from "./parse-tokens.ts";
 import { type Permission, permissions, roles } from "./roles.ts";
 
 let folder: string;
@@ -32,9 +32,9 @@ afterEach(async () => {
 
 const log = createRecordingLog((line) => logged.push(line));
 
-const digestOf = (token: string): string => createHash("sha256").update(token).digest("hex");
+const hashToken = (token: string): string => createHash("sha256").update(token).digest("hex");
 const entry = (name: string, role: string, more = ""): string =>
-  `  - { name: ${name}, role: ${role}, sha256: "${digestOf(`token of ${name}`)}"${more} }\n`;
+  `  - { name: ${name}, role: ${role}, sha256: "${hashToken(`token of ${name}`)}"${more} }\n`;
 
 async function save(text: string): Promise<void> {
   await writeFile(`${file}.next`, text);
@@ -58,7 +58,7 @@ function whyRefused(token: string | undefined): string {
 }
 
 describe("access by tokens", () => {
-  it("tells callers by their tokens, and each has the permissions of its role", async () => {
+  it("identifies callers by their tokens, and each has the permissions of its role", async () => {
     const { identify } = await open(
       `tokens:\n${roles.map((role) => entry(role, role, role === "editor" ? ", team: web" : "")).join("")}`,
     );
@@ -86,20 +86,20 @@ describe("access by tokens", () => {
     expect(identify("token of editor")).toMatchObject({ role: "editor", team: "web" });
   });
 
-  it("wants the team of an editor, and of nobody else", async () => {
+  it("requires the team of an editor, and of no other role", async () => {
     const file = `tokens:\n${entry("a", "editor")}${entry("b", "viewer", ", team: web")}`;
     await expect(open(file)).rejects.toMatchObject({
       problems: [{ path: ["tokens", 0, "team"] }, { path: ["tokens", 1, "team"] }],
     });
   });
 
-  it("knows tokens of the policy store beside those of the file, as they are now", async () => {
+  it("knows tokens of the policy store as well as those of the file, as they are now", async () => {
     const { identify, useTokens } = await open(`tokens:\n${entry("a", "check")}`);
     const stored = {
       id: "t1",
       name: "b",
       role: "admin",
-      sha256: digestOf("token of b"),
+      sha256: hashToken("token of b"),
       expiresMs: nowMs + 1,
     } as const;
     useTokens([stored]);
@@ -111,18 +111,18 @@ describe("access by tokens", () => {
     expect(whyRefused("token of b")).toBe("unauthenticated: this token is not known here");
   });
 
-  it("lets anonymous callers be where there is no file, and still tells known tokens from others", async () => {
+  it("lets callers be anonymous if there is no file, and still distinguishes known tokens", async () => {
     const reading = parseSettings({}, {});
     if (reading.kind === "problems") throw new Error(JSON.stringify(reading.problems));
     access = await createAccess(reading.settings, log);
     expect(whyRefused("anything")).toBe("let in as anonymous");
-    access.useTokens([{ name: "b", role: "admin", sha256: digestOf("token of b"), expiresMs: undefined }]);
+    access.useTokens([{ name: "b", role: "admin", sha256: hashToken("token of b"), expiresMs: undefined }]);
     expect(whyRefused(undefined)).toBe("let in as anonymous");
     expect(whyRefused("token of b")).toBe("let in as b");
     expect(whyRefused("anything")).toBe("unauthenticated: this token is not known here");
   });
 
-  it("refuses everybody else, counts them, and tells of them once without what they sent", async () => {
+  it("refuses all other tokens, counts them, and logs that once without what they sent", async () => {
     let refused = 0;
     await open(`tokens:\n${entry("a", "check")}`, {
       onRefused: () => {
@@ -130,7 +130,7 @@ describe("access by tokens", () => {
       },
     });
     expect(whyRefused(undefined)).toMatch(/^unauthenticated: .*send Authorization: Bearer/);
-    const strangers = ["", "guess-hunter2", digestOf("token of a"), "token of a ", "x".repeat(100_000)];
+    const strangers = ["", "guess-hunter2", hashToken("token of a"), "token of a ", "x".repeat(100_000)];
     for (const token of strangers) expect(whyRefused(token)).toBe("unauthenticated: this token is not known here");
     expect(refused).toBe(strangers.length);
     expect(logged.filter(({ level }) => level === "warn")).toHaveLength(1);
@@ -146,14 +146,14 @@ describe("access by tokens", () => {
     expect(whyRefused("token of a")).toMatch(/^unauthenticated: .*expired/);
   });
 
-  it("follows the file: who is taken out is refused, who is added is let in", async () => {
+  it("follows the file: removed tokens are refused, added ones accepted", async () => {
     await open(`tokens:\n${entry("a", "check")}`);
     await save(`tokens:\n${entry("b", "check")}`);
     await expect.poll(() => whyRefused("token of b"), { timeout: 30_000 }).toBe("let in as b");
     expect(whyRefused("token of a")).toContain("unauthenticated");
   });
 
-  it("keeps the last good tokens while the file cannot be used, and tells so once", async () => {
+  it("keeps the last good tokens while the file cannot be used, and logs that once", async () => {
     await open(`tokens:\n${entry("a", "check")}`);
     await save("tokens:\n  - name: a\n");
     const errors = (): unknown[] => logged.filter(({ level }) => level === "error");
@@ -166,14 +166,14 @@ describe("access by tokens", () => {
     await expect.poll(() => whyRefused("token of c"), { timeout: 30_000 }).toBe("let in as c");
   });
 
-  it("lets nobody in where the last token was taken out", async () => {
+  it("lets no caller in after the last token was removed", async () => {
     await open(`tokens:\n${entry("a", "check")}`);
     await save("tokens: []\n");
     await expect.poll(() => whyRefused("token of a"), { timeout: 30_000 }).toContain("unauthenticated");
     expect(logged.map(({ message }) => message)).toContain("the token file has no tokens, so every call is refused");
   });
 
-  it("reads the file at once when that is asked for", async () => {
+  it("reads the file at once on request", async () => {
     const running = await open(`tokens:\n${entry("a", "check")}`, { pollMs: 3_600_000 });
     await save(`tokens:\n${entry("b", "check")}`);
     await running.reload();
@@ -186,7 +186,7 @@ describe("access by tokens", () => {
     await expect(createAccess(reading.settings, log)).rejects.toThrow(/SLUICE_TOKENS \(--tokens\): .*does not exist/);
   });
 
-  it("without a file lets everybody ask and look, and nobody change anything", async () => {
+  it("without a file lets every caller check and read, and none change anything", async () => {
     const reading = parseSettings({}, {});
     if (reading.kind === "problems") throw new Error("settings");
     access = await createAccess(reading.settings, log);
@@ -198,7 +198,7 @@ describe("access by tokens", () => {
 });
 
 describe("a file of tokens", () => {
-  function problemsOf(text: string): string[] {
+  function findProblems(text: string): string[] {
     try {
       parseTokens(text, "t.yaml");
       return [];
@@ -208,7 +208,7 @@ describe("a file of tokens", () => {
   }
 
   it("is YAML or JSON", () => {
-    const sha256 = digestOf("x");
+    const sha256 = hashToken("x");
     const expected = [{ name: "a", role: "check", sha256, expiresMs: Date.parse("2027-01-31T12:00:00Z") }];
     const token = { name: "a", role: "check", sha256: sha256.toUpperCase(), expires: "2027-01-31T13:00:00+01:00" };
     expect(parseTokens(JSON.stringify({ tokens: [token] }), "t")).toEqual(expected);
@@ -216,13 +216,13 @@ describe("a file of tokens", () => {
     expect(parseTokens(yaml, "t")).toEqual(expected);
   });
 
-  it("has every problem told with its place, and never what may be a token", () => {
-    const problems = problemsOf(
+  it("reports every problem with its place, and never what may be a token", () => {
+    const problems = findProblems(
       [
         "tokens:",
         "  - { name: a, role: chekc, sha256: hunter2 }",
-        `  - { name: a, role: check, token: hunter2, sha256: ${digestOf("y")} }`,
-        `  - { name: "a b", role: check, sha256: ${digestOf("z")}, expires: soon }`,
+        `  - { name: a, role: check, token: hunter2, sha256: ${hashToken("y")} }`,
+        `  - { name: "a b", role: check, sha256: ${hashToken("z")}, expires: soon }`,
         "other: 1",
       ].join("\n"),
     );
@@ -245,19 +245,19 @@ describe("a file of tokens", () => {
   it.each(["2027-02-31", "2027-02-29T10:00:00Z", "2027-13-01", "2027-01-31T25:00:00Z", "2027-01-31T12:00:00"])(
     "has no token that ends at %s, a moment that does not come",
     (expires) => {
-      const text = `tokens: [{ name: a, role: check, sha256: ${digestOf("1")}, expires: "${expires}" }]`;
-      expect(problemsOf(text)).toEqual([expect.stringMatching(/tokens\[0\]\.expires.*must be a date/)]);
+      const text = `tokens: [{ name: a, role: check, sha256: ${hashToken("1")}, expires: "${expires}" }]`;
+      expect(findProblems(text)).toEqual([expect.stringMatching(/tokens\[0\]\.expires.*must be a date/)]);
     },
   );
 
   it("names each token once, and has each once", () => {
-    const [one, two] = [digestOf("1"), digestOf("2")];
+    const [one, two] = [hashToken("1"), hashToken("2")];
     const entries = [
       `{ name: a, role: check, sha256: ${one} }`,
       `{ name: a, role: check, sha256: ${two} }`,
       `{ name: b, role: check, sha256: ${one} }`,
     ];
-    expect(problemsOf(`tokens: [${entries.join(", ")}]`)).toEqual([
+    expect(findProblems(`tokens: [${entries.join(", ")}]`)).toEqual([
       expect.stringContaining("tokens[1].name"),
       expect.stringContaining("tokens[2].sha256"),
     ]);
@@ -266,7 +266,7 @@ describe("a file of tokens", () => {
   it.each(["", "[", "tokens: {}", "tokens: &a [*a]", "- a", "tokens: []\ntokens: []", "\u0000"])(
     "is refused when it is %j",
     (text) => {
-      expect(problemsOf(text).length).toBeGreaterThan(0);
+      expect(findProblems(text).length).toBeGreaterThan(0);
     },
   );
 });

@@ -1,12 +1,12 @@
 import { hash } from "node:crypto";
+import { parseTokens, type TokenEntry } from "@sluice/protocol/tokens";
 import { SluiceError } from "sluice";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import { type FollowedFiles, followFiles } from "../../settings/follow-files.ts";
 import { readSettingFile } from "../../settings/read-setting-file.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { type Access, type Caller, openAccess, tokenless } from "./access.ts";
-import { parseTokens, type TokenEntry } from "./parse-tokens.ts";
-import { type Permission, permissionsOf } from "./roles.ts";
+import { type Permission, rolePermissions } from "./roles.ts";
 
 /** A token of the policy store that is not revoked. */
 export interface KnownToken extends TokenEntry {
@@ -15,7 +15,7 @@ export interface KnownToken extends TokenEntry {
 
 /** Access that follows a file and the policy store. */
 export interface RunningAccess extends Access {
-  /** Takes up the tokens of the policy store, in place of those before. */
+  /** Replaces the tokens of the policy store. */
   useTokens(tokens: readonly KnownToken[]): void;
   /** Reads the file again now. */
   reload(): Promise<void>;
@@ -23,20 +23,20 @@ export interface RunningAccess extends Access {
 }
 
 export interface CreateAccessOptions {
-  /** Hears of every token that is refused. Who sends none may only not have done so yet. */
+  /** Called for every refused token. A caller without one may only not have sent it yet. */
   readonly onRefused?: (() => void) | undefined;
-  /** How often to look for a changed file. */
+  /** How often to check the file for changes. */
   readonly pollMs?: number | undefined;
   readonly nowMs?: (() => number) | undefined;
 }
 
-/** What is longer is none of ours, and not worth hashing. */
+/** Anything longer is not one of ours, and not worth hashing. */
 const maxTokenLength = 512;
 const logEveryMs = 60_000;
 
 /**
- * Who may do what: by the file that settings name, and by tokens of the policy store. Without a file whoever sends no token
- * is anonymous. Throws where the file cannot be used.
+ * Access by the file that settings name, and by tokens of the policy store. Without a file, a caller without a token is
+ * anonymous. Throws if the file cannot be used.
  */
 export async function createAccess(
   settings: Settings,
@@ -46,9 +46,9 @@ export async function createAccess(
   const { onRefused, pollMs, nowMs = Date.now } = options;
   const tellRefusals = createRefusalLog(log);
   const file = await followTokens(settings, log, pollMs, (tokens) => {
-    ofFile = callersOf(tokens);
+    ofFile = indexCallers(tokens);
   });
-  let ofFile = callersOf(file?.first ?? []);
+  let ofFile = indexCallers(file?.first ?? []);
   let ofStore: ReadonlyMap<string, KnownCaller> | undefined;
 
   function refuse(message: string): never {
@@ -64,7 +64,7 @@ export async function createAccess(
         throw new SluiceError("unauthenticated", "this needs a token; send Authorization: Bearer TOKEN");
       }
       if (file === undefined && ofStore === undefined) return openAccess.identify(token);
-      // Looked up by its digest, a token that is nearly right takes as long as one that is not.
+      // Looked up by its digest, a nearly right token takes as long as a wrong one.
       const digest = token.length > maxTokenLength ? "" : hash("sha256", token, "hex");
       const entry = ofFile.get(digest) ?? ofStore?.get(digest);
       if (entry === undefined) return refuse("this token is not known here");
@@ -72,7 +72,7 @@ export async function createAccess(
       return entry.caller;
     },
     useTokens(tokens): void {
-      ofStore = callersOf(tokens);
+      ofStore = indexCallers(tokens);
     },
     async reload(): Promise<void> {
       await file?.reload();
@@ -83,7 +83,7 @@ export async function createAccess(
   };
 }
 
-/** The tokens of the file that settings name, as it changes. Undefined where they name none. */
+/** The tokens of the file that settings name, as it changes. Undefined if they name none. */
 async function followTokens(
   settings: Settings,
   log: Logger,
@@ -119,25 +119,25 @@ interface KnownCaller {
   readonly expiresMs: number;
 }
 
-function callersOf(tokens: readonly KnownToken[]): ReadonlyMap<string, KnownCaller> {
+function indexCallers(tokens: readonly KnownToken[]): ReadonlyMap<string, KnownCaller> {
   return new Map(
     tokens.map(({ name, role, sha256, expiresMs = Infinity, team, id }) => [
       sha256,
-      { caller: { name, role, team, tokenId: id, may: new Set<Permission>(permissionsOf[role]) }, expiresMs },
+      { caller: { name, role, team, tokenId: id, may: new Set<Permission>(rolePermissions[role]) }, expiresMs },
     ]),
   );
 }
 
-/** Tells once a minute how many were refused, and nothing of what they sent. */
+/** Logs once a minute how many were refused, and nothing that they sent. */
 function createRefusalLog(log: Logger): () => void {
   let refused = 0;
-  let toldMs = -Infinity;
+  let loggedMs = -Infinity;
   return () => {
     refused += 1;
     const nowMs = performance.now();
-    if (nowMs - toldMs < logEveryMs) return;
+    if (nowMs - loggedMs < logEveryMs) return;
     log.warn("tokens.requests_refused", { requests: refused });
-    toldMs = nowMs;
+    loggedMs = nowMs;
     refused = 0;
   };
 }

@@ -6,7 +6,7 @@ import { RateLimited } from "./rate-limited.ts";
 
 const caller = (name: string, tokenId?: string): Caller => ({ name, may: new Set(), tokenId });
 
-/** How often it can be done before it is refused, and by what. */
+/** How often it can be done before it is refused, and the refusal. */
 function countUntilRefused(act: () => void): { times: number; refusal: RateLimited } {
   for (let times = 0; times <= 2_000; times++) {
     try {
@@ -28,7 +28,7 @@ describe("limits on the API itself", () => {
     expect(countUntilRefused(() => limits.take(caller("from a file"), "write")).times).toBe(100);
   });
 
-  it("tell how they stand, and when to come back, and let in again then", () => {
+  it("show how they stand, and when to come back, and let in again then", () => {
     const clock = new ManualClock(1_000_000);
     const limits = limitOwnApi({ clock });
     expect(limits.take(caller("a"), "write")).toMatchObject({
@@ -44,7 +44,7 @@ describe("limits on the API itself", () => {
     expect(countUntilRefused(() => limits.take(caller("a"), "write")).times).toBe(1);
   });
 
-  it("let ten log-ins fail from one address, and ask nobody else to wait", () => {
+  it("let ten log-ins fail from one address, and ask no other to wait", () => {
     const clock = new ManualClock(1_000_000);
     const limits = limitOwnApi({ clock });
     const fail = (from: string) => (): void => limits.countFailedLogin(from);

@@ -5,11 +5,14 @@ import { RateLimited } from "./rate-limited.ts";
 /** Sluice's limits on its own API, counted by its own engine in this process. */
 export interface OwnLimits {
   /**
-   * Counts a log-in that failed. Throws `rate_limited` where there were too many from its address. Who has a good token is
-   * let in all the same: locking out a whole address would let one bad client lock out everybody behind the same proxy.
+   * Counts a failed log-in. Throws `rate_limited` if there were too many from its address. A good token is accepted all
+   * the same: blocking a whole address would let one bad client block every caller behind the same proxy.
    */
   countFailedLogin(from: string): void;
-  /** Counts a read or a write of a token; the headers that tell how it stands. Throws `rate_limited` where it has no more. */
+  /**
+   * Counts a read or a write of a token, and returns the headers that show how it stands. Throws `rate_limited` if it
+   * has none left.
+   */
   take(caller: Caller, access: "read" | "write"): Readonly<Record<string, string>>;
 }
 
@@ -26,20 +29,20 @@ export function limitOwnApi({ clock }: { readonly clock?: Clock | undefined } = 
   const limiter: Limiter = createLimiter({ policies, ...(clock !== undefined && { clock }) });
   return {
     countFailedLogin(from): void {
-      const decision = limiter.checkSync({ domain: "admin.login", dimensions: dimensionsOf(from) });
-      if (!decision.allowed) throw refusal(decision, "too many log-ins failed from this address; come back later");
+      const decision = limiter.checkSync({ domain: "admin.login", dimensions: addressDimensions(from) });
+      if (!decision.allowed) throw refusal(decision, "too many log-ins failed from this address; try again later");
     },
     take(caller, access): Readonly<Record<string, string>> {
       const token = caller.tokenId ?? `name ${caller.name}`;
       const decision = limiter.checkSync({ domain: `admin.${access}`, dimensions: { token } });
       if (decision.allowed) return renderHeaders(decision, { lowerCase: true });
-      throw refusal(decision, `${caller.name} has no more ${access}s now; there are ${decision.limit} a minute`);
+      throw refusal(decision, `${caller.name} has no ${access}s left; there are ${decision.limit} a minute`);
     },
   };
 }
 
-/** Whoever has no address shares one limit. */
-function dimensionsOf(from: string): Readonly<Record<string, string>> {
+/** Callers without an address share one limit. */
+function addressDimensions(from: string): Readonly<Record<string, string>> {
   return { ip: from === "" ? "0.0.0.0" : from };
 }
 

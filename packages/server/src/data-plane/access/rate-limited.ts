@@ -1,6 +1,6 @@
 import { SluiceError } from "sluice";
 
-/** Sluice's own API was asked too often, with the headers that tell when to come back. */
+/** Sluice's own API was called too often; carries the headers that say when to come back. */
 export class RateLimited extends SluiceError {
   readonly headers: Readonly<Record<string, string>>;
   readonly retryAfterMs: number | undefined;

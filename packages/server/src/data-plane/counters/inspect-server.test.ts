@@ -13,7 +13,7 @@ const fine: ServerFacts = {
 };
 
 describe("a server", () => {
-  it.each(flavors)("tells of itself: %s", async (flavor) => {
+  it.each(flavors)("describes itself: %s", async (flavor) => {
     const server = await startServer({ flavor, args: ["--maxmemory", "100mb"] });
     try {
       const address = parseShardName(`${server.host}:${server.port}`);
@@ -34,7 +34,7 @@ describe("a server", () => {
     }
   });
 
-  it("gives no reason for concern where all is well", () => {
+  it("gives no reason for concern if all is well", () => {
     expect(concernsAbout(fine, "standalone")).toEqual([]);
     expect(concernsAbout(parseInfo(""), "standalone")).toEqual([]);
     expect(concernsAbout({ ...fine, maxMemoryBytes: 0, evictionPolicy: "allkeys-lru" }, "standalone")).toEqual([]);

@@ -1,11 +1,11 @@
 import { type Address, connectNodeRedis, type RedisConnection, type RedisServers } from "@sluice/redis";
 import { withDeadline } from "../../with-deadline.ts";
 
-/** What a server says of itself. */
+/** A server's report about itself. */
 export interface ServerFacts {
   /** `valkey 8.0.1`. */
   readonly product: string;
-  /** The version of Redis that it speaks like. */
+  /** The Redis version that it is compatible with. */
   readonly version: readonly [major: number, minor: number];
   readonly clustered: boolean;
   readonly replica: boolean;
@@ -16,8 +16,8 @@ export interface ServerFacts {
 }
 
 /**
- * Asks a server what it is, over a connection that is closed again. Undefined where it does not answer in time, or does not
- * let us ask.
+ * Asks a server about itself, over a temporary connection. Undefined if it does not answer in time, or does not let us
+ * ask.
  */
 export async function inspectServer(
   address: Address,
@@ -27,7 +27,7 @@ export async function inspectServer(
   let connection: RedisConnection | undefined;
   const asked = new Promise<unknown>((resolve, reject) => {
     connection = connectNodeRedis({ ...servers, database: undefined })(address, {
-      // Told in a later turn, when `connection` is there.
+      // Called in a later turn, when `connection` is set.
       onReady: () => connection?.send(["INFO"]).then(resolve, reject),
       onLost: reject,
     });
@@ -41,7 +41,7 @@ export async function inspectServer(
   }
 }
 
-/** `10.0.0.1:6379`, `[::1]:6379` or `/run/valkey.sock`, as shards are called. */
+/** `10.0.0.1:6379`, `[::1]:6379` or `/run/valkey.sock`: the names of shards. */
 export function parseShardName(name: string): Address {
   if (name.startsWith("/")) return { kind: "unix", path: name };
   const colon = name.lastIndexOf(":");
@@ -69,7 +69,7 @@ export function parseInfo(info: string): ServerFacts {
   };
 }
 
-/** Policies that leave counters in use alone for as long as there are others. */
+/** Policies that leave counters in use alone as long as there are other keys. */
 const goodEviction = new Set(["noeviction", "volatile-lru", "volatile-lfu", ""]);
 
 /** What an operator should know before counters go wrong, one sentence each. */
@@ -91,7 +91,7 @@ export function concernsAbout(facts: ServerFacts, kind: RedisServers["kind"]): r
     );
   if (facts.evictedKeys > 0)
     concerns.push(
-      `it has forgotten ${facts.evictedKeys} keys for want of memory; a counter that is forgotten begins anew, so give it more`,
+      `it has forgotten ${facts.evictedKeys} keys because it ran out of memory; a forgotten counter starts over, so give it more`,
     );
   return concerns;
 }

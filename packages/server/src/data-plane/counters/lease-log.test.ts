@@ -17,7 +17,7 @@ function open(): LeaseLog {
 const calm = { leases: 5, tokens: 70, stale: 0 };
 const stale = { leases: 5, tokens: 40, stale: 3 };
 
-it("tells once that leases are spent beyond their time, and once how long that took", () => {
+it("reports once that leases are spent past their time, and once how long that took", () => {
   const log = open();
   log.look(calm, true);
   log.look(calm, false);
@@ -42,7 +42,7 @@ it("tells once that leases are spent beyond their time, and once how long that t
   expect(lines.slice(1)).toEqual([{ level: "info", fields: { afterMs: 8_000 }, event: "leases.renewed" }]);
 });
 
-it("tells when leases are used up before the counters are back, and of nothing more until they are", () => {
+it("reports when leases are used up before the counters are back, and nothing more until they are", () => {
   const log = open();
   log.look(stale, false);
   now = 60_000;
@@ -55,7 +55,7 @@ it("tells when leases are used up before the counters are back, and of nothing m
   expect(lines).toHaveLength(3);
 });
 
-it("says no more where some answers are lost, and leases go stale and are renewed again and again", () => {
+it("reports no more if some answers are lost, and leases become stale and are renewed again and again", () => {
   const log = open();
   for (now = 0; now < 600_000; now += 1_000) log.look(now % 3_000 === 0 ? stale : calm, true);
   expect(lines).toHaveLength(1);

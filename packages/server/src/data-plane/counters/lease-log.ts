@@ -1,21 +1,24 @@
 import type { Logger } from "../../observe/telemetry/logger.ts";
 
-/** How leases stand, as far as is told of them. */
+/** The state of leases, as far as it is logged. */
 export interface LeasesSeen {
   /** Leases held, and units of cost that they have left. */
   readonly leases: number;
   readonly tokens: number;
-  /** Those beyond their time that are still spent, because the counters do not answer. */
+  /** Leases past their time that are still spent, because the counters do not answer. */
   readonly stale: number;
 }
 
-/** Of counters that answer: for so long no lease is stale until that is told to be over. Where some answers are lost there are now and then. */
+/**
+ * How long no lease may be stale before that is logged as over. If answers get lost now and then, some are stale now
+ * and then.
+ */
 const calmForMs = 3_000;
 
-/** Tells when leases begin to be spent beyond their time, and when that has ended: once each, however often it looks. */
+/** Logs when leases begin to be spent past their time, and when that has ended: once each, however often it looks. */
 export interface LeaseLog {
   look(seen: LeasesSeen, countersReady: boolean): void;
-  /** For how long leases have been stale, now and then; undefined where that is over. */
+  /** How long leases have been stale, at least now and then; undefined if that is over. */
   readonly staleForMs: number | undefined;
 }
 
@@ -26,7 +29,9 @@ export function createLeaseLog(
 ): LeaseLog {
   let staleSinceMs: number | undefined;
   let calmSinceMs: number | undefined;
-  /** The budget ran out, and the counters have not been back since: what is stale now belongs to the same outage. */
+  /**
+   * The budget ran out, and the counters have not been back since: leases that are stale now belong to the same outage.
+   */
   let over = false;
 
   function begin({ leases, tokens, stale }: LeasesSeen): void {

@@ -14,7 +14,7 @@ export interface OpenCountersOptions {
   readonly log: Logger;
 }
 
-/** Opens counters in memory or on servers. Servers that cannot be reached are waited for in the background. */
+/** Opens counters in memory or on servers. Unreachable servers are connected to in the background. */
 export async function openCounters({ settings, runtime, log }: OpenCountersOptions): Promise<RunningCounters> {
   const plan = planCounters(settings, runtime);
   logIdle(log, settings, plan);
@@ -23,12 +23,12 @@ export async function openCounters({ settings, runtime, log }: OpenCountersOptio
   if (settings.redisCells !== undefined)
     throw new SettingError(
       ["redisCells"],
-      "says whose counters live on servers of their own, and nothing says where the others live; set SLUICE_REDIS_URL",
+      "gives some counters separate servers, but nothing says where the others are; set SLUICE_REDIS_URL",
     );
   return openMemoryCounters(settings, log, hotKeys);
 }
 
-/** Settings in policy files that mean nothing here; who wrote them should know. */
+/** Reports settings in policy files that have no effect here. */
 function logIdle(log: Logger, { config: path }: Settings, { kind, idle }: CountersPlan): void {
   if (idle.length === 0) return;
   const why = kind === "memory" ? "counters are in this process's memory" : "options or variables say otherwise";
@@ -42,7 +42,7 @@ function openMemoryCounters(settings: Settings, log: Logger, hotKeys: HotKeys): 
     store,
     hotKeys,
     where: "memory",
-    figures: { counters: () => ({ ...store.stats, maxCounters }) },
+    stats: { counters: () => ({ ...store.stats, maxCounters }) },
     status: () => undefined,
     async refresh(runtime): Promise<void> {
       if (planCounters(settings, runtime).kind === "redis") log.warn("counters.servers_added");

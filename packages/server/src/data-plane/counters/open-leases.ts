@@ -1,19 +1,19 @@
 import type { RedisCounters } from "@sluice/redis";
 import { type CounterStore, type HotKeys, LeasedCounters } from "sluice";
-import type { LeaseFigures } from "../../observe/telemetry/lease-families.ts";
+import type { LeaseStats } from "../../observe/telemetry/lease-metrics.ts";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { createLeaseLog } from "./lease-log.ts";
 import type { LeasesStatus } from "./running-counters.ts";
 
-/** Counters on servers as checks are decided by them: busy ones from leases, where settings want that. */
+/** Counters on servers, with busy ones decided from leases if settings say so. */
 export interface RunningLeases {
   /** Closing it gives leases back, and closes the servers' counters. */
   readonly store: CounterStore;
-  /** Undefined where leases are off. */
-  readonly figures: (() => LeaseFigures) | undefined;
+  /** Undefined if leases are off. */
+  readonly stats: (() => LeaseStats) | undefined;
   status(): LeasesStatus | undefined;
-  /** Looks whether leases have gone stale, or are so no more, and tells. */
+  /** Checks whether leases have become stale, or no longer are, and logs it. */
   look(): void;
   /** Gives everything back, as far as that can be done in two seconds. */
   drain(): Promise<void>;
@@ -31,10 +31,10 @@ export function openLeases(
   const leasing = settings.leases === "on";
   const store = new LeasedCounters(centre, { leasing, leaseMs, staleMs, hotPerSecond, hotKeys });
   const leaseLog = createLeaseLog(log, staleMs);
-  let seen: LeaseFigures | undefined;
+  let seen: LeaseStats | undefined;
 
-  /** Read once in a turn of the event loop; a page of metrics asks for each. */
-  function figures(): LeaseFigures {
+  /** Read once per turn of the event loop; a page of metrics asks for each. */
+  function stats(): LeaseStats {
     if (seen === undefined) {
       seen = store.stats;
       setImmediate(() => {
@@ -46,14 +46,14 @@ export function openLeases(
 
   return {
     store,
-    figures: leasing ? figures : undefined,
+    stats: leasing ? stats : undefined,
     status(): LeasesStatus | undefined {
       if (!leasing) return undefined;
-      const { leases: held, tokens, stale } = figures();
+      const { leases: held, tokens, stale } = stats();
       return { held, tokens, stale, staleForMs: stale === 0 ? undefined : leaseLog.staleForMs };
     },
     look(): void {
-      if (leasing) leaseLog.look(figures(), centre.ready);
+      if (leasing) leaseLog.look(stats(), centre.ready);
     },
     async drain(): Promise<void> {
       const { leases, granted, spent, lost, returned: returnedBefore } = store.stats;

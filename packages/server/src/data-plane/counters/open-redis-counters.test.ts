@@ -73,10 +73,11 @@ describe("counters on servers", () => {
     expect(await connection()).toBe(before);
     expect(lines.at(-1)).toBe("counters.health_check_changed");
     first.pause();
-    // Each gives up after 30 ms instead of a minute, and the second opens the breaker; what this process lacked the time for does not.
+    // Each gives up after 30 ms instead of a minute, and the second opens the breaker; starvation of this process does
+    // not.
     const breakerAfterCheck = async (): Promise<string | undefined> => {
       expect(await check()).toBeDefined();
-      return counters.figures.redis?.().shards[0]?.breaker;
+      return counters.stats.redis?.().shards[0]?.breaker;
     };
     await expect.poll(breakerAfterCheck, { timeout: 30_000, interval: 1 }).not.toBe("closed");
     first.resume();
@@ -91,7 +92,7 @@ describe("counters on servers", () => {
     await limiter.close();
   }, 90_000);
 
-  it("move once where the same is asked for twice", async () => {
+  it("move once if the same is asked for twice", async () => {
     const counters = await open();
     await Promise.all([counters.refresh(at(second)), counters.refresh(at(second))]);
     expect(counters.where).toBe(second.url);
@@ -108,7 +109,7 @@ describe("counters on servers", () => {
     await expect.poll(() => counters.status()?.ready, { timeout: 30_000, interval: 5 }).toBe(true);
     const policy = { id: "p", limits: [{ by: ["user"], windows: "1000000/h" }], counters: "leased" };
     const limiter = createLimiter({ policies: { policies: [policy] }, counters: counters.store });
-    const granted = (): number => counters.figures.leases?.().granted ?? 0;
+    const granted = (): number => counters.stats.leases?.().granted ?? 0;
     const keep = async (): Promise<number> => {
       await Promise.all(Array.from({ length: 50 }, () => limiter.check({ dimensions: { user: "u" } })));
       return granted();

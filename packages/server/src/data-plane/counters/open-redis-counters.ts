@@ -15,10 +15,10 @@ import type { CountersStatus, RunningCounters } from "./running-counters.ts";
 import { ShardInspector } from "./shard-inspector.ts";
 
 const lookEveryMs = 1_000;
-/** Every so many looks servers are asked for their time, which tells how quick they are. */
+/** Servers are asked for their time, which shows their latency, at every fifth look. */
 const measureEvery = 5;
 
-/** Opens counters on servers. Ones that cannot be reached are connected to in the background. */
+/** Opens counters on servers. Unreachable ones are connected to in the background. */
 export async function openRedisCounters(
   plan: RedisPlan,
   settings: Settings,
@@ -40,8 +40,8 @@ interface LookedAfterOptions {
 }
 
 /**
- * Counters on servers, which are looked after every second: inspected, probed, and exchanged for others. Busy ones are decided
- * from leases. One change of servers waits for the one before:
+ * Counters on servers, which are maintained every second: inspected, probed, and exchanged for others. Busy ones are
+ * decided from leases. One change of servers waits for the one before:
  *
  *     kind assumed ──a server answers──► kind known ──refresh──► other servers, deadline or breaker
  *     (as a cluster)                         ▲                        │ connected; else the old ones stay
@@ -49,7 +49,7 @@ interface LookedAfterOptions {
  */
 class LookedAfterCounters implements RunningCounters {
   readonly hotKeys: HotKeys;
-  readonly figures: RunningCounters["figures"];
+  readonly stats: RunningCounters["stats"];
   readonly #options: LookedAfterOptions;
   /** The servers themselves, below the leases. */
   readonly #central: RedisCounters;
@@ -79,9 +79,9 @@ class LookedAfterCounters implements RunningCounters {
     this.#leases = openLeases(central, settings, log, hotKeys);
     this.#reports = new RedisReports(central, log);
     this.#inspector = new ShardInspector({ cells, log, maxConnections: settings.redisMaxConnections });
-    this.figures = {
+    this.stats = {
       redis: () => ({ ...central.stats, ready: central.ready }),
-      leases: this.#leases.figures,
+      leases: this.#leases.stats,
     };
     log.info("counters.opened", { servers: this.where, cells: cells.length, deadlineMs: plan.deadlineMs });
     this.#timer = setInterval(() => void this.#look(), lookEveryMs);
@@ -106,7 +106,7 @@ class LookedAfterCounters implements RunningCounters {
         if (!this.#stopped) await this.#follow(runtime);
       });
     } catch (error) {
-      this.#options.log.error("counters.refresh_failed", { reason: this.#reasonOf(error) });
+      this.#options.log.error("counters.refresh_failed", { reason: this.#renderReason(error) });
     }
   }
 
@@ -119,14 +119,14 @@ class LookedAfterCounters implements RunningCounters {
     clearInterval(this.#timer);
   }
 
-  /** One change of servers after the other. */
+  /** Runs changes of servers one after the other. */
   #change<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#changing.then(work);
     this.#changing = done.catch(() => undefined);
     return done;
   }
 
-  /** What has to be done now and then, besides the requests. */
+  /** Periodic work, apart from requests. */
   async #look(): Promise<void> {
     if (this.#looking || this.#stopped) return;
     this.#looking = true;
@@ -138,7 +138,7 @@ class LookedAfterCounters implements RunningCounters {
       this.#reports.look(this.#times.deadlineMs, this.where);
       await this.#inspector.inspectNew(this.#central.stats, this.#servers, () => this.#stopped);
     } catch (error) {
-      this.#options.log.debug("counters.inspect_failed", { reason: this.#reasonOf(error) });
+      this.#options.log.debug("counters.inspect_failed", { reason: this.#renderReason(error) });
     } finally {
       this.#looking = false;
     }
@@ -151,7 +151,7 @@ class LookedAfterCounters implements RunningCounters {
     this.#kindKnown = true;
   }
 
-  /** Rejects where the next servers cannot be reached. Ones that were connected to while everything was being closed are closed too. */
+  /** Rejects if the next servers cannot be reached. If everything was closed meanwhile, the new ones are closed too. */
   async #goOver(next: RedisServers): Promise<void> {
     await this.#central.useServers(next);
     if (this.#stopped) await this.#central.close();
@@ -188,13 +188,13 @@ class LookedAfterCounters implements RunningCounters {
     this.#options.log.info("counters.health_check_changed", { deadlineMs, ...breaker });
   }
 
-  #reasonOf(error: unknown): string {
+  #renderReason(error: unknown): string {
     const { cells, settings } = this.#options;
-    return withoutSecrets(String(error), secretsOf(this.#servers, cells, settings));
+    return withoutSecrets(String(error), listSecrets(this.#servers, cells, settings));
   }
 }
 
-/** Counters on servers for a command that asks a few times, and looks after nothing. */
+/** Counters on servers for a command that asks a few times and needs no maintenance. */
 export async function createRedisCounters(plan: RedisPlan, settings: Settings, log: Logger): Promise<RedisCounters> {
   const { servers } = await placeServers(plan, settings);
   return createCounters(plan, servers, await readCells(settings), settings, log);
@@ -208,11 +208,11 @@ function createCounters(
   log: Logger,
 ): RedisCounters {
   const { redisPrefix: prefix, redisLanes: lanes } = settings;
-  const redisLog = createRedisLog(log, secretsOf(servers, cells, settings));
+  const redisLog = createRedisLog(log, listSecrets(servers, cells, settings));
   return new RedisCounters({ servers, prefix, lanes, deadlineMs, breaker, cells, onEvent: redisLog.onEvent });
 }
 
-function secretsOf(servers: RedisServers, cells: readonly ServedCell[], settings: Settings): readonly string[] {
+function listSecrets(servers: RedisServers, cells: readonly ServedCell[], settings: Settings): readonly string[] {
   const all = [servers, ...cells.map((cell) => cell.servers)];
   return [settings.redisPassword, settings.redisSentinelPassword, ...all.map(({ password }) => password)].filter(
     (secret) => secret !== undefined,

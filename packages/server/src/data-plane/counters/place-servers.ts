@@ -8,7 +8,7 @@ const askWithinMs = 1_000;
 
 export interface PlacedServers {
   readonly servers: RedisServers;
-  /** False where no server answered, so that a cluster is assumed. */
+  /** False if no server answered, so that a cluster is assumed. */
   readonly kindKnown: boolean;
 }
 
@@ -20,14 +20,14 @@ export async function placeServers({ servers, ofUnknownKind }: RedisPlan, settin
   return { servers: asKind(cluster, kind ?? "cluster", servers), kindKnown: kind !== undefined };
 }
 
-/** Undefined where the server does not answer. */
+/** Undefined if the server does not answer. */
 export async function askKind(servers: RedisServers): Promise<"standalone" | "cluster" | undefined> {
   const facts = await inspectServer(servers.addresses[0]!, servers, askWithinMs);
   if (facts === undefined) return undefined;
   return facts.clustered ? "cluster" : "standalone";
 }
 
-/** A server on its own has the database that was asked for; a cluster has one only. */
+/** A single server keeps the requested database; a cluster has only one. */
 export function asKind(servers: RedisServers, kind: RedisServers["kind"], { database }: RedisServers): RedisServers {
   return { ...servers, kind, database: kind === "cluster" ? undefined : database };
 }

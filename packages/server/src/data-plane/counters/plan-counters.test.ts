@@ -12,7 +12,7 @@ function plan(env: Record<string, string>, runtime?: RateLimitsRuntime): Counter
 const at = (host: string, port = 6379): object => ({ addresses: [{ kind: "tcp", host, port }] });
 
 describe("where counters are", () => {
-  it("is this process's memory where nothing is said", () => {
+  it("is this process's memory by default", () => {
     expect(plan({})).toEqual({ kind: "memory", idle: [] });
     expect(plan({ REDIS_CLUSTER_PASSWORD: "p", SLUICE_DEADLINE: "3ms" })).toEqual({ kind: "memory", idle: [] });
   });
@@ -30,7 +30,7 @@ describe("where counters are", () => {
     expect(plan({}, runtime)).toMatchObject({ servers: { ...at("c"), kind: "standalone", database: 4 }, idle: [] });
   });
 
-  it("comes with who we are there, unless the address says it", () => {
+  it("comes with our credentials there, unless the address has them", () => {
     const access = { REDIS_CLUSTER_USERNAME: "u", REDIS_CLUSTER_PASSWORD: "p", REDIS_USE_TLS: "true" };
     expect(plan({ SLUICE_REDIS_URL: "redis://a", ...access })).toMatchObject({
       servers: { username: "u", password: "p", tls: {} },
@@ -50,7 +50,7 @@ describe("where counters are", () => {
     expect(() => plan({ SLUICE_REDIS_URL: "rediss://a", REDIS_USE_TLS: "false" })).toThrow(SettingError);
   });
 
-  it("has passwords of its own for Sentinels", () => {
+  it("has separate passwords for Sentinels", () => {
     const env = {
       SLUICE_REDIS_SENTINEL_USERNAME: "s",
       SLUICE_REDIS_SENTINEL_PASSWORD: "t",
@@ -81,7 +81,7 @@ describe("the runtime block", () => {
     expect(plan({}, { redis: { port: 7000 } })).toMatchObject({ servers: at("127.0.0.1", 7000) });
   });
 
-  it("waits no longer than a minute, and 25 ms where nobody says anything", () => {
+  it("waits no longer than a minute, and 25 ms by default", () => {
     expect(plan({}, { redis: { host: "a", socketTimeoutMs: 600_000 } })).toMatchObject({ deadlineMs: 60_000 });
     expect(plan({}, { redis: { host: "a" } })).toMatchObject({ deadlineMs: 25 });
   });

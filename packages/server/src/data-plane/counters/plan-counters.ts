@@ -1,18 +1,18 @@
 import type { RedisServers, TlsOptions } from "@sluice/redis";
-import { type CircuitBreakerOptions, maxDeadlineMs } from "sluice";
+import { defaultDeadlineMs, maxDeadlineMs } from "sluice/internal";
 import type { RateLimitsRuntime } from "sluice/policy-text";
-import { defaultDeadlineMs } from "sluice/store";
+import type { CircuitBreakerOptions } from "sluice/store";
 import { SettingError } from "../../settings/parse-settings.ts";
 import type { Settings } from "../../settings/settings.ts";
 
-/** Where counters are to be, by everything that was said of it. */
+/** Where counters will be, according to all settings. */
 export type CountersPlan =
   | { readonly kind: "memory"; readonly idle: readonly string[] }
   | (RedisPlan & { readonly kind: "redis"; readonly idle: readonly string[] });
 
 export interface RedisPlan {
   readonly servers: RedisServers;
-  /** Whether the server must be asked if it is a node of a cluster; until then it is taken for one. */
+  /** Whether to ask the server if it is a node of a cluster; until then it is assumed to be one. */
   readonly ofUnknownKind: boolean;
   readonly deadlineMs: number;
   readonly breaker: CircuitBreakerOptions;
@@ -21,20 +21,20 @@ export interface RedisPlan {
 type RuntimeRedis = NonNullable<RateLimitsRuntime["redis"]>;
 
 /**
- * Settings, and beside them the `runtime` block of policy files, which holds where settings say nothing. `idle` names what
- * of that block has no effect, as it is written there.
+ * Combines the settings with the `runtime` block of policy files, which fills the gaps. `idle` names the fields of that
+ * block that have no effect.
  */
 export function planCounters(settings: Settings, runtime: RateLimitsRuntime = {}): CountersPlan {
   const { redis = {}, healthCheck } = runtime;
   const chosen = settings.redis ?? settings.redisNodes?.servers;
   const found = chosen ?? serversFromRuntime(redis);
-  if (found === undefined) return { kind: "memory", idle: writtenIn(runtime, allOf(redis)) };
+  if (found === undefined) return { kind: "memory", idle: writtenIn(runtime, listGiven(redis)) };
   const idle: (keyof RuntimeRedis)[] = chosen === undefined ? [] : ["mode", "host", "port", "db"];
   if (settings.deadlineMs !== undefined) idle.push("socketTimeoutMs");
   const servers = withAccess(found, settings);
   return {
     kind: "redis",
-    servers: { ...servers, ...connectTimeoutOf(redis) },
+    servers: { ...servers, ...findConnectTimeout(redis) },
     ofUnknownKind: settings.redis === undefined && settings.redisNodes?.ofUnknownKind === true,
     deadlineMs: settings.deadlineMs ?? Math.min(redis.socketTimeoutMs ?? defaultDeadlineMs, maxDeadlineMs),
     breaker: {
@@ -45,7 +45,7 @@ export function planCounters(settings: Settings, runtime: RateLimitsRuntime = {}
   };
 }
 
-/** Who we are to servers whose address does not say it, and whether they are spoken to in TLS. */
+/** The credentials for servers whose address has none, and whether to use TLS. */
 export function withAccess(servers: RedisServers, settings: Settings): RedisServers {
   const { redisTls, redisUsername, redisPassword, redisSentinelUsername, redisSentinelPassword } = settings;
   if (servers.tls !== undefined && redisTls === false)
@@ -67,7 +67,7 @@ export function withAccess(servers: RedisServers, settings: Settings): RedisServ
 
 const defaultPorts = { standalone: 6379, cluster: 6379, sentinel: 26_379 } as const;
 
-/** Undefined where the block does not say where servers are. */
+/** Undefined if the block names no servers. */
 function serversFromRuntime({ mode = "standalone", host, port, db }: RuntimeRedis): RedisServers | undefined {
   if (host === undefined && port === undefined) return undefined;
   const name = (host ?? "127.0.0.1").replace(/^\[(.*)\]$/, "$1");
@@ -78,7 +78,7 @@ function serversFromRuntime({ mode = "standalone", host, port, db }: RuntimeRedi
   };
 }
 
-function connectTimeoutOf({ socketConnectTimeoutMs }: RuntimeRedis): Pick<RedisServers, "connectTimeoutMs"> {
+function findConnectTimeout({ socketConnectTimeoutMs }: RuntimeRedis): Pick<RedisServers, "connectTimeoutMs"> {
   return socketConnectTimeoutMs === undefined ? {} : { connectTimeoutMs: socketConnectTimeoutMs };
 }
 
@@ -92,11 +92,11 @@ const namesInFile: Readonly<Record<keyof RuntimeRedis, string>> = {
   socketConnectTimeoutMs: "socket_connect_timeout_ms",
 };
 
-function allOf(redis: RuntimeRedis): readonly (keyof RuntimeRedis)[] {
+function listGiven(redis: RuntimeRedis): readonly (keyof RuntimeRedis)[] {
   return Object.keys(redis) as (keyof RuntimeRedis)[];
 }
 
-/** Those of these settings that are written in the block, by their names there. */
+/** Which of these settings the block contains, by their names there. */
 function writtenIn(
   { redis = {}, healthCheck }: Pick<RateLimitsRuntime, "redis" | "healthCheck">,
   names: readonly (keyof RuntimeRedis)[],

@@ -15,20 +15,20 @@ beforeEach(async () => {
 
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-function settingsOf(env: Record<string, string>): Settings {
+function readSettings(env: Record<string, string>): Settings {
   const reading = parseSettings(env);
   if (reading.kind === "problems") throw new Error(JSON.stringify(reading.problems));
   return reading.settings;
 }
 
-async function cellsOf(text: string, env: Record<string, string> = {}): ReturnType<typeof readCells> {
+async function readTestCells(text: string, env: Record<string, string> = {}): ReturnType<typeof readCells> {
   const file = join(folder, "cells");
   await writeFile(file, text);
-  return readCells(settingsOf({ SLUICE_REDIS_CELLS: file, ...env }));
+  return readCells(readSettings({ SLUICE_REDIS_CELLS: file, ...env }));
 }
 
 describe("cells", () => {
-  it("are read from YAML and from JSON, with who we are where the address does not say it", async () => {
+  it("are read from YAML and from JSON, with our credentials if the address has none", async () => {
     const yaml = `
 cells:
   - name: acme
@@ -37,22 +37,22 @@ cells:
   - { name: large, redis: "redis://x:y@10.0.0.6", tiers: enterprise }
 `;
     const env = { REDIS_CLUSTER_USERNAME: "u", REDIS_CLUSTER_PASSWORD: "p" };
-    const cells = await cellsOf(yaml, env);
+    const cells = await readTestCells(yaml, env);
     expect(cells).toMatchObject([
       { name: "acme", values: { tenant: ["acme", "acme-eu"] }, servers: { username: "u", password: "p" } },
       { name: "large", tiers: ["enterprise"], servers: { username: "x", password: "y" } },
     ]);
     const json = { cells: [{ name: "acme", redis: "redis://10.0.0.5:6380", values: { tenant: ["acme", "acme-eu"] } }] };
-    expect(await cellsOf(JSON.stringify(json), env)).toEqual(cells.slice(0, 1));
+    expect(await readTestCells(JSON.stringify(json), env)).toEqual(cells.slice(0, 1));
   });
 
-  it("are none where no file is named", async () => {
-    expect(await readCells(settingsOf({}))).toEqual([]);
+  it("are none if no file is named", async () => {
+    expect(await readCells(readSettings({}))).toEqual([]);
   });
 
   it.each([
     ["cells: [{ name: a, redis: redis://u:secret@ }]", "cells[0].redis: is not an address"],
-    ["cells: [{ name: a, redis: redis://a }]", "cells[0]: says neither values nor tiers"],
+    ["cells: [{ name: a, redis: redis://a }]", "cells[0]: has neither values nor tiers"],
     ["cells: [{ name: a, url: redis://a, tiers: x }]", "cells[0].url: is not a known key"],
     [
       "cells: [{ name: a, redis: redis://a, tiers: x }, { name: a, redis: redis://b, tiers: y }]",
@@ -60,7 +60,7 @@ cells:
     ],
     ["cells: [", "neither YAML nor JSON"],
   ])("that make no sense are refused under the name of the setting: %s", async (text, message) => {
-    const failure = cellsOf(text);
+    const failure = readTestCells(text);
     await expect(failure).rejects.toThrow(/^SLUICE_REDIS_CELLS \(--redis-cells\): /);
     await expect(failure).rejects.toThrow(message);
     await expect(failure).rejects.not.toThrow(/secret/);
@@ -70,7 +70,7 @@ cells:
 describe("files for TLS", () => {
   const servers = { kind: "standalone", addresses: [{ kind: "tcp", host: "a", port: 1 }], tls: {} } as const;
 
-  it("are read, and refused where they are not in PEM", async () => {
+  it("are read, and refused if they are not in PEM", async () => {
     const certificates = await createCertificates();
     try {
       const good = {
@@ -79,14 +79,14 @@ describe("files for TLS", () => {
         SLUICE_REDIS_KEY: certificates.clientKey,
         SLUICE_REDIS_SERVER_NAME: "redis.example",
       };
-      const { tls } = await withTlsFiles(servers, settingsOf(good));
+      const { tls } = await withTlsFiles(servers, readSettings(good));
       expect(tls).toMatchObject({ serverName: "redis.example", ca: expect.stringContaining("BEGIN CERTIFICATE") });
       const noPem = join(folder, "no.pem");
       await writeFile(noPem, "hello");
-      await expect(withTlsFiles(servers, settingsOf({ ...good, SLUICE_REDIS_KEY: noPem }))).rejects.toThrow(
+      await expect(withTlsFiles(servers, readSettings({ ...good, SLUICE_REDIS_KEY: noPem }))).rejects.toThrow(
         /^SLUICE_REDIS_CERT \(--redis-cert\), SLUICE_REDIS_KEY \(--redis-key\): .*PEM/,
       );
-      await expect(withTlsFiles(servers, settingsOf({ ...good, SLUICE_REDIS_CA: folder }))).rejects.toThrow(
+      await expect(withTlsFiles(servers, readSettings({ ...good, SLUICE_REDIS_CA: folder }))).rejects.toThrow(
         /^SLUICE_REDIS_CA .*is a folder/,
       );
     } finally {
@@ -96,6 +96,6 @@ describe("files for TLS", () => {
 
   it("mean nothing to a socket on this machine", async () => {
     const socket = { kind: "standalone", addresses: [{ kind: "unix", path: "/run/a" }] } as const;
-    expect(await withTlsFiles(socket, settingsOf({ SLUICE_REDIS_CA: "/nowhere" }))).toBe(socket);
+    expect(await withTlsFiles(socket, readSettings({ SLUICE_REDIS_CA: "/nowhere" }))).toBe(socket);
   });
 });

@@ -1,24 +1,17 @@
 import { createSecureContext } from "node:tls";
 import { type Cell, parseRedisUrl, type RedisServers, type TlsOptions } from "@sluice/redis";
-import {
-  listOf,
-  mapOf,
-  objectOf,
-  oneOrMany,
-  readShape,
-  refine,
-  renderProblem,
-  type Shape,
-  SluiceError,
-  text,
-} from "sluice";
+import { renderProblem, SluiceError } from "sluice";
+import { listOf, mapOf, objectOf, oneOrMany, readShape, refine, type Shape, text } from "sluice/shape";
 import { parse } from "yaml";
 import { SettingError } from "../../settings/parse-settings.ts";
 import { readSettingFile } from "../../settings/read-setting-file.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { withAccess } from "./plan-counters.ts";
 
-/** The same servers, with the certificates and the key that settings name the files of. Reads the files anew each time. */
+/**
+ * The same servers, with the certificates and the key from the files that settings name. Reads the files anew each
+ * time.
+ */
 export async function withTlsFiles(servers: RedisServers, settings: Settings): Promise<RedisServers> {
   const { redisServerName: serverName } = settings;
   const given = (["redisCa", "redisCert", "redisKey", "redisServerName"] as const).filter(
@@ -26,10 +19,7 @@ export async function withTlsFiles(servers: RedisServers, settings: Settings): P
   );
   if (given.length === 0 || servers.addresses.every(({ kind }) => kind === "unix")) return servers;
   if (servers.tls === undefined)
-    throw new SettingError(
-      given,
-      "is for TLS, which servers are not spoken to in; write rediss:// or REDIS_USE_TLS=true",
-    );
+    throw new SettingError(given, "is for TLS, which is off for these servers; write rediss:// or REDIS_USE_TLS=true");
   if ((settings.redisCert === undefined) !== (settings.redisKey === undefined))
     throw new SettingError(
       ["redisCert", "redisKey"],
@@ -53,7 +43,7 @@ export async function withTlsFiles(servers: RedisServers, settings: Settings): P
 
 export type ServedCell = Cell & { readonly servers: RedisServers };
 
-/** Whose counters live on servers of their own, by the file that settings name. */
+/** The cells, from the file that settings name. */
 export async function readCells(settings: Settings): Promise<readonly ServedCell[]> {
   const content = await readSettingFile("redisCells", settings);
   if (content === undefined) return [];
@@ -75,9 +65,9 @@ const address: Shape<RedisServers> = refine(text({ max: 4096 }), (url, reading) 
   try {
     return parseRedisUrl(url);
   } catch (error) {
-    // The address itself stays out of the message: it may hold a password.
+    // The address stays out of the message: it may contain a password.
     return reading.problem(
-      error instanceof SluiceError ? (error.problems[0]?.message ?? error.message) : "is no address",
+      error instanceof SluiceError ? (error.problems[0]?.message ?? error.message) : "is not an address",
     );
   }
 });
@@ -92,7 +82,7 @@ const cellShape = refine(
   ),
   (cell, reading) =>
     cell.values === undefined && cell.tiers === undefined
-      ? reading.problem("says neither values nor tiers, so that nobody's counters would live there")
+      ? reading.problem("has neither values nor tiers, so it would hold no counters")
       : cell,
 );
 
@@ -122,6 +112,6 @@ function checkPem(
     createSecureContext(pem);
   } catch (error) {
     const said = error instanceof Error ? error.message : String(error);
-    throw new SettingError(names, `what is in the file cannot be used (${said}); it should be in PEM`);
+    throw new SettingError(names, `the file's contents cannot be used (${said}); it should be in PEM`);
   }
 }

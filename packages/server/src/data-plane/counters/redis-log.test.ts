@@ -23,7 +23,7 @@ const lost = (message: string, shard = "a:1"): void =>
 const levels = (): string[] => lines.map(({ level }) => level);
 
 describe("the log of counter servers", () => {
-  it("tells of a loss once, however often connecting fails, again when the reason changes, and of the return", () => {
+  it("reports a loss once, however often connecting fails, again when the reason changes, and the return", () => {
     lost("Socket closed unexpectedly");
     for (let i = 0; i < 50; i++) lost("connect ECONNREFUSED 127.0.0.1:1");
     lost("WRONGPASS invalid username-password pair or user is disabled.");
@@ -33,7 +33,7 @@ describe("the log of counter servers", () => {
     expect(lines[1]?.fields).toMatchObject({ shard: "a:1", advice: expect.stringContaining("REDIS_CLUSTER_PASSWORD") });
   });
 
-  it("gives a reason where an error has none of its own", () => {
+  it("gives a reason for an error that has none", () => {
     const refused = new AggregateError(
       [new Error("connect ECONNREFUSED ::1:1"), new Error("connect ECONNREFUSED")],
       "",
@@ -42,7 +42,7 @@ describe("the log of counter servers", () => {
     expect(lines[0]?.fields.reason).toBe("connect ECONNREFUSED ::1:1");
   });
 
-  it("never tells a password", () => {
+  it("never reveals a password", () => {
     lost("AUTH hunter2 was refused");
     told.onEvent({ kind: "failed", shard: "a:1", error: new Error("ERR AUTH hunter2") });
     expect(levels()).toEqual(["error", "error"]);
@@ -67,14 +67,14 @@ describe("the log of counter servers", () => {
     expect(withoutSecrets("AUTH hunter2-more", ["hunter2", "hunter2-more", ""])).toBe("AUTH [redacted]");
   });
 
-  it("tells of breakers and of moves", () => {
+  it("reports breakers and moves", () => {
     for (const state of ["open", "half_open", "closed"] as const)
       told.onEvent({ kind: "breaker", shard: "a:1", state, why: "because" });
     told.onEvent({ kind: "moved", description: "slot 7 is held by b:1 now" });
     expect(levels()).toEqual(["error", "debug", "info", "info"]);
   });
 
-  it("does not fill up with what goes up and down, and tells how much it left out", () => {
+  it("does not fill up with flapping servers, and says how much it left out", () => {
     for (let i = 0; i < 100; i++) {
       lost(`lost for the time number ${i}`);
       told.onEvent({ kind: "connected", shard: "a:1" });
@@ -88,7 +88,7 @@ describe("the log of counter servers", () => {
     ]);
   });
 
-  it("tells what a server refuses once a minute, and nothing of what events tell", () => {
+  it("reports a server's refusals once a minute, and nothing that events report", () => {
     const refused = (code: string): void =>
       told.onEvent({ kind: "failed", shard: "a:1", error: new Error(`${code} no`) });
     for (let i = 0; i < 5; i++) refused("OOM");

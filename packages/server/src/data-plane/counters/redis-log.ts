@@ -1,7 +1,7 @@
 import type { RedisEvent } from "@sluice/redis";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 
-/** Tells of what happens to counter servers: of changes, and not of every attempt; never of passwords. */
+/** Logs what happens to counter servers: changes, rather than every attempt; never passwords. */
 export interface RedisLog {
   onEvent(event: RedisEvent): void;
 }
@@ -14,14 +14,14 @@ export function createRedisLog(
   secrets: readonly string[],
   nowMs: () => number = () => performance.now(),
 ): RedisLog {
-  /** Why each server is out of reach; undefined while it is connected. */
+  /** Why each server is unreachable; undefined while it is connected. */
   const reasons = new Map<string, string | undefined>();
-  const refusals = new Map<string, { toldMs: number; untold: number }>();
+  const refusals = new Map<string, { loggedMs: number; unlogged: number }>();
   const mayTell = createBudget(nowMs, log);
 
   function onLost(shard: string, error: Error): void {
-    const reason = withoutSecrets(reasonOf(error), secrets);
-    const cause = causeOf(reason);
+    const reason = withoutSecrets(findReason(error), secrets);
+    const cause = classifyReason(reason);
     if (reasons.get(shard) === cause) return;
     reasons.set(shard, cause);
     if (!mayTell()) return;
@@ -29,21 +29,21 @@ export function createRedisLog(
     log.error("redis.disconnected", { shard, reason, ...(advice === undefined ? undefined : { advice }) });
   }
 
-  /** What a server refuses is told once a minute; a connection that was lost is told of as such. */
+  /** Refusals are logged once a minute; lost connections are logged as such. */
   function onRefused(shard: string, { message: reason }: Error): void {
     const code = /^[A-Z]{2,32}(?= )/.exec(reason)?.[0];
     if (code === undefined) return;
-    const known = refusals.get(code) ?? { toldMs: -Infinity, untold: 0 };
-    if (nowMs() - known.toldMs < refusalsEveryMs) {
-      known.untold += 1;
+    const known = refusals.get(code) ?? { loggedMs: -Infinity, unlogged: 0 };
+    if (nowMs() - known.loggedMs < refusalsEveryMs) {
+      known.unlogged += 1;
       return;
     }
     if (refusals.size > maxRemembered) refusals.clear();
-    refusals.set(code, { toldMs: nowMs(), untold: 0 });
+    refusals.set(code, { loggedMs: nowMs(), unlogged: 0 });
     log.error("redis.call_refused", {
       shard,
       reason: withoutSecrets(reason, secrets),
-      ...(known.untold > 0 && { sinceThen: known.untold }),
+      ...(known.unlogged > 0 && { sinceThen: known.unlogged }),
     });
   }
 
@@ -78,7 +78,7 @@ export function createRedisLog(
 
 const maxRemembered = 10_000;
 
-/** So many lines a minute. What goes up and down without end is told of now and then, with how much was left out. */
+/** At most this many lines a minute. A flapping server is logged now and then, with how much was left out. */
 function createBudget(nowMs: () => number, log: Logger): () => boolean {
   let minute = -Infinity;
   let lines = 0;
@@ -93,22 +93,22 @@ function createBudget(nowMs: () => number, log: Logger): () => boolean {
   };
 }
 
-function reasonOf(error: Error): string {
-  // Several addresses of one name that all refuse come as an error without a message of its own.
+function findReason(error: Error): string {
+  // If all addresses of a name refuse, the error has no message.
   const parts =
     error instanceof AggregateError ? (error.errors as unknown[]).filter((one) => one instanceof Error) : [];
   const { code } = error as NodeJS.ErrnoException;
   return parts[0]?.message || error.message || code || error.name;
 }
 
-/** A connection that breaks and then is refused, or times out, is lost for one cause. */
-function causeOf(reason: string): string {
+/** A connection that breaks and is then refused, or times out, is lost for one cause. */
+function classifyReason(reason: string): string {
   return /ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|Socket closed|timeout/i.test(reason) ? "out of reach" : reason;
 }
 
 const advices: readonly (readonly [RegExp, string])[] = [
-  [/^(WRONGPASS|NOAUTH|ERR AUTH)|invalid password/, "look at REDIS_CLUSTER_USERNAME and REDIS_CLUSTER_PASSWORD"],
-  [/certificate|self.signed|altname/i, "look at SLUICE_REDIS_CA and SLUICE_REDIS_SERVER_NAME"],
+  [/^(WRONGPASS|NOAUTH|ERR AUTH)|invalid password/, "check REDIS_CLUSTER_USERNAME and REDIS_CLUSTER_PASSWORD"],
+  [/certificate|self.signed|altname/i, "check SLUICE_REDIS_CA and SLUICE_REDIS_SERVER_NAME"],
   [/ENOTFOUND|EAI_AGAIN/, "the host has no address"],
 ];
 
@@ -116,12 +116,12 @@ function adviceFor(reason: string): string | undefined {
   return advices.find(([pattern]) => pattern.test(reason))?.[1];
 }
 
-/** The most of a reason that is kept and logged: servers send errors of any length. */
+/** The most of a reason that is stored and logged: servers send errors of any length. */
 const maxReasonLength = 2_000;
 
 /**
- * A text without these secrets, and without its end where it is long. So much more than is kept is looked at that a secret which begins
- * in it also ends in it; and as much is dropped of what was cut, because it may be the beginning of another.
+ * A text without these secrets, cut if it is long. It examines enough beyond the cut that a secret which begins before
+ * it also ends there, and drops as much, because it may be the beginning of another.
  */
 export function withoutSecrets(text: string, secrets: readonly string[]): string {
   // The longest first: it may begin with another.

@@ -3,11 +3,14 @@ import type { Logger } from "../../observe/telemetry/logger.ts";
 import { redisStatus } from "./redis-status.ts";
 
 const onceInMs = 60_000;
-/** After so long without servers that is reported, whatever they are; most are reported sooner, by the attempt that failed. */
+/**
+ * After this long without servers, that is reported in any case; most outages are reported sooner, by the failed
+ * attempt.
+ */
 const patienceMs = 5_000;
 const maxTraced = 20;
 
-/** What the log says about counters on servers beside single events: once a minute, or once. */
+/** Logs about counters on servers, besides single events: once a minute, or once. */
 export class RedisReports {
   readonly #store: RedisCounters;
   readonly #log: Logger;
@@ -51,12 +54,12 @@ export class RedisReports {
   }
 }
 
-/** By how much a count has grown since it was last reported, which it is once a minute at most. */
+/** How much a count has grown since it was last reported, once a minute at most. */
 class Increase {
   #reported = 0;
   #reportedMs = Number.NEGATIVE_INFINITY;
 
-  /** 0 where there is nothing to report, or not yet. */
+  /** 0 if there is nothing to report, or not yet. */
   since(count: number): number {
     const nowMs = performance.now();
     if (count === this.#reported || nowMs - this.#reportedMs < onceInMs) return 0;

@@ -1,7 +1,7 @@
 import type { RedisCounters } from "@sluice/redis";
 import type { CountersStatus, LeasesStatus } from "./running-counters.ts";
 
-/** An exchange with a counter server that takes longer makes it a slow one. */
+/** A counter server whose exchanges take longer counts as slow. */
 export const slowMs = 2_000;
 
 const maxAway = 20;

@@ -9,11 +9,11 @@ const maxInspected = 10_000;
 export interface ShardInspectorOptions {
   readonly cells: readonly ServedCell[];
   readonly log: Logger;
-  /** More servers than this are warned of: there is one connection to each. */
+  /** Warn if there are more servers than this: there is one connection to each. */
   readonly maxConnections: number | undefined;
 }
 
-/** Asks every server that is connected about itself, once, and warns of settings of it that lose counters or time. */
+/** Asks every connected server about itself, once, and warns about settings that lose counters or time. */
 export class ShardInspector {
   readonly #options: ShardInspectorOptions;
   readonly #inspected = new Set<string>();

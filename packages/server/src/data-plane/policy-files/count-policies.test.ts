@@ -2,7 +2,7 @@ import { parsePolicies } from "sluice";
 import { expect, it } from "vitest";
 import { countPolicies } from "./count-policies.ts";
 
-it("counts a policy once while two versions of it are in force, and not the one for what matches nothing", () => {
+it("counts a policy once while two versions of it are in force, and not the one for requests that match nothing", () => {
   const [policy] = parsePolicies({
     policies: [{ id: "a", limits: [{ windows: ["1/s"] }] }],
     default: { limits: [{ windows: ["1/s"] }] },

@@ -1,8 +1,8 @@
 import type { PolicySet } from "sluice";
 
 /**
- * How many policies are in force, the same in status, logs and health: each once, also while two versions of it are. The policy for
- * what matches nothing is not among them.
+ * How many policies are in force, the same in status, logs and health: each once, even while two versions of it are.
+ * The policy for requests that match nothing is not counted.
  */
 export function countPolicies({
   policies,

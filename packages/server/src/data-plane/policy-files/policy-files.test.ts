@@ -3,9 +3,9 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SluiceError } from "sluice";
+import { findPolicyFiles, isPolicyFileName } from "sluice/policy-file";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { isPolicyFileName } from "../../settings/is-policy-file-name.ts";
-import { findPolicyFiles, loadPolicies, readPolicyFiles } from "./policy-files.ts";
+import { loadPolicies, readPolicyFiles } from "./policy-files.ts";
 
 let folder: string;
 
@@ -21,7 +21,7 @@ async function write(files: Record<string, string>): Promise<void> {
   for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
 }
 
-async function failureOf(path: string): Promise<SluiceError> {
+async function catchFailure(path: string): Promise<SluiceError> {
   try {
     await loadPolicies(path);
   } catch (error) {
@@ -31,7 +31,7 @@ async function failureOf(path: string): Promise<SluiceError> {
 }
 
 describe("policy files", () => {
-  it("are a file by itself, whatever its name", async () => {
+  it("are a single file, whatever its name", async () => {
     await write({ "limits.conf": policy("a") });
     const { policySet } = await loadPolicies(join(folder, "limits.conf"));
     expect(policySet.policies.map((one) => one.id)).toEqual(["a"]);
@@ -45,7 +45,7 @@ describe("policy files", () => {
     expect((await loadPolicies(folder)).policySet.policies.map((one) => one.id)).toEqual(["a", "b"]);
   });
 
-  it("do not include what editors and Kubernetes put beside them", () => {
+  it("do not include what editors and Kubernetes put next to them", () => {
     for (const name of ["..data", ".a.yaml.swp", "a.yaml~", "#a.yaml#", ".#a.yaml", "4913", "a.yaml.bak", "a.yaml.tmp"])
       expect(isPolicyFileName(name), name).toBe(false);
     for (const name of ["a.yaml", "a.YML", "a.b.json"]) expect(isPolicyFileName(name), name).toBe(true);
@@ -53,7 +53,7 @@ describe("policy files", () => {
 
   it("are reported with every problem of every file, each with its place", async () => {
     await write({ "a.yaml": "policies:\n  - id: a\n    limit: []\n", "b.yaml": "policies: [{ id: 7 }]\n" });
-    const { code, problems } = await failureOf(folder);
+    const { code, problems } = await catchFailure(folder);
     expect(code).toBe("invalid_policies");
     const places = problems.map(({ place }) => `${place?.file?.slice(folder.length + 1)}:${place?.line}`);
     expect(new Set(places)).toEqual(new Set(["a.yaml:3", "b.yaml:1"]));
@@ -61,16 +61,16 @@ describe("policy files", () => {
 
   it("may not have the same id in two files", async () => {
     await write({ "a.yaml": policy("same"), "b.yaml": policy("same") });
-    const { problems } = await failureOf(folder);
+    const { problems } = await catchFailure(folder);
     expect(problems[0]?.message).toContain("a.yaml");
     expect(problems[0]?.place?.file).toBe(join(folder, "b.yaml"));
   });
 
   it("must be there", async () => {
-    expect((await failureOf(join(folder, "nowhere.yaml"))).message).toContain("does not exist");
-    expect((await failureOf(folder)).message).toContain("holds no .yaml, .yml or .json file");
+    expect((await catchFailure(join(folder, "nowhere.yaml"))).message).toContain("does not exist");
+    expect((await catchFailure(folder)).message).toContain("holds no .yaml, .yml or .json file");
     await symlink("gone.yaml", join(folder, "link.yaml"));
-    expect((await failureOf(folder)).message).toContain("link.yaml does not exist");
+    expect((await catchFailure(folder)).message).toContain("link.yaml does not exist");
   });
 
   it("are regular files: a pipe is a problem, alone and in a folder, and is not waited for", async () => {
@@ -78,7 +78,7 @@ describe("policy files", () => {
     execFileSync("mkfifo", [join(folder, "pipe.yaml")]);
     await symlink("pipe.yaml", join(folder, "link"));
     for (const path of [folder, join(folder, "pipe.yaml"), join(folder, "link")])
-      expect((await failureOf(path)).message, path).toContain("is neither a file nor a folder");
+      expect((await catchFailure(path)).message, path).toContain("is neither a file nor a folder");
   });
 
   it("have a digest of their names and contents, and of nothing else", async () => {

@@ -2,13 +2,13 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { parsePolicies } from "./parse-policies.ts";
+import { parseServedPolicies } from "./parse-served-policies.ts";
 import type { PolicyFiles } from "./policy-files.ts";
 import { createPolicyReloader, type PolicyReloader, type PolicyReloaderOptions } from "./policy-reloader.ts";
 
 const text = (limit: number): string =>
   `policies: [{ id: p, limits: [{ windows: [${limit}/h] }], on_failure: open }]\n`;
-const filesOf = (content: string): PolicyFiles => ({ files: [{ file: "p.yaml", text: content }], digest: content });
+const createFiles = (content: string): PolicyFiles => ({ files: [{ file: "p.yaml", text: content }], digest: content });
 
 let folder: string;
 let reloader: PolicyReloader | undefined;
@@ -26,17 +26,17 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** A reloader of a folder that stays empty: what is on disk is what `read` says. */
+/** A reloader of a folder that stays empty: `read` stands for the disk. */
 async function create(
   read: () => Promise<PolicyFiles>,
   options: Partial<PolicyReloaderOptions> = {},
 ): Promise<PolicyReloader> {
   reloader = await createPolicyReloader({
     path: folder,
-    loaded: { ...parsePolicies([{ text: text(1) }]), digest: text(1) },
+    loaded: { ...parseServedPolicies([{ text: text(1) }]), digest: text(1) },
     limiter: {
       usePolicies(policySet) {
-        const { policies } = policySet as ReturnType<typeof parsePolicies>["policySet"];
+        const { policies } = policySet as ReturnType<typeof parseServedPolicies>["policySet"];
         used.push(policies[0]!.limits[0]!.windows[0]!.limit);
         return { generation: used.length + 1, policySet: policySet as never };
       },
@@ -52,7 +52,7 @@ async function create(
 
 /** Reads one content after the other; the last one stays. */
 function inTurn(...contents: string[]): () => Promise<PolicyFiles> {
-  return async () => filesOf(contents.length > 1 ? contents.shift()! : contents[0]!);
+  return async () => createFiles(contents.length > 1 ? contents.shift()! : contents[0]!);
 }
 
 describe("reloading", () => {
@@ -81,15 +81,15 @@ describe("reloading", () => {
     expect(reloads).toEqual([]);
   });
 
-  it("is stale while the file system does not answer, and takes up what it says in the end", async () => {
+  it("is stale while the file system does not answer, and applies what it returns in the end", async () => {
     let answer = (_files: PolicyFiles): void => {};
     let reads = 0;
     const created = await create(
       () => {
         reads++;
-        if (reads === 1) return Promise.resolve(filesOf(text(1)));
+        if (reads === 1) return Promise.resolve(createFiles(text(1)));
         if (reads === 2) return new Promise((resolve) => (answer = resolve));
-        return Promise.resolve(filesOf(text(7)));
+        return Promise.resolve(createFiles(text(7)));
       },
       { readWithinMs: 1 },
     );
@@ -100,7 +100,7 @@ describe("reloading", () => {
       state: "stale",
       problems: [{ message: "cannot be read: the file system does not answer" }],
     });
-    answer(filesOf(text(1)));
+    answer(createFiles(text(1)));
     await expect.poll(() => used).toEqual([7]);
     expect(reloader?.status.state).toBe("current");
   });

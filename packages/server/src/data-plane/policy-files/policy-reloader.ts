@@ -1,23 +1,19 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { type PolicySet, type Problem, SluiceError, type SnapshotInfo } from "sluice";
-import type { ParsedPolicyFiles } from "sluice/policy-text";
+import { type PolicySet, type Problem, SluiceError } from "sluice";
+import type { SnapshotInfo } from "sluice/internal";
+import { unreadablePolicies } from "sluice/policy-file";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import type { Metrics } from "../../observe/telemetry/metrics.ts";
 import { withDeadline } from "../../with-deadline.ts";
 import { countPolicies } from "./count-policies.ts";
-import { parsePoliciesAside } from "./parse-policies-aside.ts";
-import {
-  type LoadedPolicies,
-  type PolicyFiles,
-  type RefusedPolicies,
-  readPolicyFiles,
-  unreadable,
-} from "./policy-files.ts";
+import { parsePoliciesInWorker } from "./parse-policies-in-worker.ts";
+import type { ParsedPolicies } from "./parse-served-policies.ts";
+import { type LoadedPolicies, type PolicyFiles, type RefusedPolicies, readPolicyFiles } from "./policy-files.ts";
 import { defaultQuietMs, type PolicyFilesWatch, type WatchOptions, watchPolicyFiles } from "./watch-policy-files.ts";
 
-/** How the policies in force stand to the ones on disk. */
+/** How the policies in force compare with those on disk. */
 export interface PolicyStatus {
-  /** `stale`: what is on disk was refused, and the last good policies are still in force. */
+  /** `stale`: the files on disk were refused, and the last good policies are still in force. */
   readonly state: "current" | "stale";
   /** What is wrong on disk; empty while `current`. */
   readonly problems: readonly Problem[];
@@ -25,16 +21,16 @@ export interface PolicyStatus {
 
 export interface PolicyReloaderOptions {
   readonly path: string;
-  /** What the limiter runs on already. */
+  /** The policies that the limiter uses already. */
   readonly loaded: LoadedPolicies;
-  /** What was on disk at the start and was refused, so that something older is in force. Absent: nothing. */
+  /** The files on disk that were refused at the start, so that something older is in force. Absent: none. */
   readonly refused?: RefusedPolicies | undefined;
-  /** Takes up policies. Throws where it cannot, and then changes nothing. */
+  /** Applies policies. Throws if it cannot, and then changes nothing. */
   readonly limiter: { usePolicies(policySet: PolicySet): SnapshotInfo };
   readonly log: Logger;
   readonly metrics: Pick<Metrics, "countReload">;
-  /** Hears of files that were taken up, for what is in them beside policies, and to keep them. */
-  readonly onTakenUp?: (parsed: ParsedPolicyFiles, files: PolicyFiles) => void;
+  /** Called with files that were applied, for their contents besides policies, and to store them. */
+  readonly onTakenUp?: (parsed: ParsedPolicies, files: PolicyFiles) => void;
   readonly watch?: WatchOptions;
   /** How files are read. Absent: from disk. */
   readonly read?: (path: string) => Promise<PolicyFiles>;
@@ -42,17 +38,17 @@ export interface PolicyReloaderOptions {
   readonly readWithinMs?: number;
 }
 
-/** What a look at the disk found. `seen` is the same exactly when the same was found. */
+/** What was found on disk. `seen` is the same if and only if the same was found. */
 type Look =
-  | { readonly kind: "good"; readonly seen: string; readonly parsed: ParsedPolicyFiles; readonly files: PolicyFiles }
+  | { readonly kind: "good"; readonly seen: string; readonly parsed: ParsedPolicies; readonly files: PolicyFiles }
   | { readonly kind: "bad"; readonly seen: string; readonly error: unknown }
   | { readonly kind: "unchanged"; readonly seen: string };
 
 const readWithinMs = 5_000;
-/** Who writes without a pause is believed in the end. */
+/** A file that is written without a pause is believed in the end. */
 const maxLooks = 10;
 
-/** Starts to watch, and reloads once: what changed since the policies were loaded is found then. */
+/** Starts to watch, and reloads once: that finds changes since the policies were loaded. */
 export async function createPolicyReloader(options: PolicyReloaderOptions): Promise<PolicyReloader> {
   const reloader = new PolicyReloader(options);
   await reloader.start();
@@ -70,7 +66,7 @@ export class PolicyReloader {
   #status: PolicyStatus;
   /** The digest of the files in force. */
   #inForce: string;
-  /** What was on disk when it was last looked at, good or bad, so that nothing is said twice. */
+  /** What was last found on disk, good or bad, so that nothing is reported twice. */
   #lastSeen: string;
   #watch: PolicyFilesWatch | undefined;
   #reading: Promise<PolicyFiles> | undefined;
@@ -81,7 +77,7 @@ export class PolicyReloader {
   constructor(options: PolicyReloaderOptions) {
     const { path, loaded, refused } = options;
     this.#options = options;
-    this.#silence = unreadable(path, "cannot be read: the file system does not answer");
+    this.#silence = unreadablePolicies(path, "cannot be read: the file system does not answer");
     this.#status =
       refused === undefined ? { state: "current", problems: [] } : { state: "stale", problems: refused.problems };
     this.#inForce = loaded.digest;
@@ -133,7 +129,7 @@ export class PolicyReloader {
     }
   }
 
-  /** What is bad may be a file half written: it is believed when it is still the same after a quiet time. */
+  /** A bad file may be half written: it is believed if it is still the same after a quiet time. */
   async #lookTwice(): Promise<Look> {
     const quietMs = this.#options.watch?.quietMs ?? defaultQuietMs;
     let found = await this.#look();
@@ -153,7 +149,7 @@ export class PolicyReloader {
       const files = await this.#readInTime();
       seen = files.digest;
       if (seen === this.#lastSeen) return { kind: "unchanged", seen };
-      return { kind: "good", seen, parsed: await parsePoliciesAside(files.files), files };
+      return { kind: "good", seen, parsed: await parsePoliciesInWorker(files.files), files };
     } catch (error) {
       // An unreadable file has no digest; its reason stands in for one.
       seen ||= String(error);
@@ -161,7 +157,7 @@ export class PolicyReloader {
     }
   }
 
-  /** Reads within a deadline. A read that hangs is waited for by one thread only, and what it brings is looked at. */
+  /** Reads within a deadline. Only one thread waits for a read that hangs, and its result is used. */
   #readInTime(): Promise<PolicyFiles> {
     const { path, read = readPolicyFiles, readWithinMs: withinMs = readWithinMs } = this.#options;
     this.#reading ??= read(path).finally(() => {
@@ -175,11 +171,11 @@ export class PolicyReloader {
     });
   }
 
-  #apply(parsed: ParsedPolicyFiles, files: PolicyFiles): void {
+  #apply(parsed: ParsedPolicies, files: PolicyFiles): void {
     const { path, limiter, log, metrics, onTakenUp } = this.#options;
     const { policySet, warnings } = parsed;
     const { digest } = files;
-    // Restoring the very text in force brings nothing new, but it does end being stale.
+    // Restoring the very text in force brings nothing new, but ends being stale.
     const generation = digest === this.#inForce ? undefined : limiter.usePolicies(policySet).generation;
     this.#inForce = digest;
     this.#status = { state: "current", problems: [] };
@@ -196,7 +192,7 @@ export class PolicyReloader {
   #refuse(error: unknown): void {
     const { path, log, metrics } = this.#options;
     const known = error instanceof SluiceError && error.code === "invalid_policies";
-    const problems = known ? error.problems : [{ path: [], message: `cannot be taken up: ${error}` }];
+    const problems = known ? error.problems : [{ path: [], message: `cannot be applied: ${error}` }];
     this.#status = { state: "stale", problems };
     metrics.countReload(false);
     const told = { path, errors: problems.length, problems: problems.slice(0, maxLogged) };
@@ -206,7 +202,7 @@ export class PolicyReloader {
 
 const maxLogged = 20;
 
-/** Tells of what is legal but surprising, the first few in full. */
+/** Logs what is legal but surprising, the first few in full. */
 export function logWarnings(log: Logger, path: string, warnings: readonly Problem[]): void {
   if (warnings.length === 0) return;
   const problems = warnings.slice(0, maxLogged);

@@ -7,7 +7,7 @@ import { type PolicyFilesWatch, type WatchOptions, watchPolicyFiles } from "./wa
 
 /** So slow that only events can explain a change being seen. */
 const eventsOnly: WatchOptions = { quietMs: 10, pollMs: 3_600_000 };
-/** So quick that a test need not wait, for what events cannot tell. */
+/** Quick enough that a test need not wait, for what sends no events. */
 const quickPoll: WatchOptions = { quietMs: 10, pollMs: 20 };
 
 let folder: string;
@@ -105,7 +105,7 @@ describe("watching policy files", () => {
     await expectChangeAfter(() => writeFile(join(folder, "two", "policies.yaml"), "three"));
   });
 
-  it("finds by polling what no event told: the folder itself replaced", async () => {
+  it("finds by polling what sent no event: the folder itself replaced", async () => {
     await mkdir(join(folder, "config"));
     await writeFile(join(folder, "config", "policies.yaml"), "a");
     await watch(join(folder, "config"), quickPoll);

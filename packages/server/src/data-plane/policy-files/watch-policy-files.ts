@@ -1,17 +1,16 @@
 import { type FSWatcher, watch } from "node:fs";
 import { lstat, readdir, readlink, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join, parse, resolve, sep } from "node:path";
-import { isPolicyFileName } from "../../settings/is-policy-file-name.ts";
+import { findPolicyFiles, isPolicyFileName } from "sluice/policy-file";
 import { withDeadline } from "../../with-deadline.ts";
-import { findPolicyFiles } from "./policy-files.ts";
 
 export const defaultQuietMs = 100;
 const lookWithinMs = 5_000;
 
 export interface WatchOptions {
-  /** How long nothing may change before a change is told. */
+  /** How long nothing may change before a change is reported. */
   readonly quietMs?: number;
-  /** How often to look by ourselves, for file systems that send no events. */
+  /** How often to poll, for file systems that send no events. */
   readonly pollMs?: number;
 }
 
@@ -23,10 +22,10 @@ export interface PolicyFilesWatch {
  * Calls `onChange` once things have been quiet for a while after anything behind `path` changed.
  *
  * Folders are watched, not files: an editor that saves by renaming puts another file under the name. Every folder that
- * holds a symbolic link on the way is watched too, so replacing the link (as Kubernetes does with `..data`) is seen. A
- * slow poll compares what is there with what was, and follows links and folders that have been replaced.
+ * contains a symbolic link on the way is watched too, so replacing the link (as Kubernetes does with `..data`) is
+ * noticed. A slow poll compares what is there with what was, and follows links and folders that have been replaced.
  *
- * `onChange` may be called without a change in content; comparing contents is the caller's.
+ * `onChange` may be called without a change in content; comparing contents is up to the caller.
  */
 export async function watchPolicyFiles(
   path: string,
@@ -44,7 +43,7 @@ export async function watchPolicyFiles(
   }
 
   function settled(): void {
-    // What was replaced may have brought folders of its own; they must be watched before the caller reads.
+    // A replacement may have brought other folders; they must be watched before the caller reads.
     const tell = (): void => {
       if (!closed) onChange();
     };
@@ -82,7 +81,10 @@ export async function watchPolicyFiles(
     seen = now;
   }
 
-  /** A look that hangs is told as a change, so that the caller tries to read and finds out; no other is begun beside it. */
+  /**
+   * A look that hangs is reported as a change, so that the caller tries to read and finds out; no second one is
+   * started.
+   */
   async function lookInTime(): Promise<void> {
     if (looking) return;
     looking = true;
@@ -113,11 +115,11 @@ function silence(): Error {
 interface WatchedFolder {
   readonly path: string;
   readonly names: Set<string>;
-  /** Whether every policy file in it matters, also ones yet to come. */
+  /** Whether every policy file in it matters, including future ones. */
   policyFiles: boolean;
 }
 
-/** Undefined where the system cannot watch (no watches left, no events on this file system): the poll is there. */
+/** Undefined if the system cannot watch (no watches left, no events on this file system): then the poll has to do. */
 function openWatcher(folder: WatchedFolder, changed: () => void): FSWatcher | undefined {
   try {
     const watcher = watch(folder.path, { persistent: false }, (_event, name) => {
@@ -131,7 +133,7 @@ function openWatcher(folder: WatchedFolder, changed: () => void): FSWatcher | un
 }
 
 function matters(folder: WatchedFolder, name: string): boolean {
-  // `..data` and its like: Kubernetes keeps them beside the files they stand for.
+  // `..data` and its like: Kubernetes keeps them next to the files they stand for.
   if (folder.policyFiles && (isPolicyFileName(name) || name.startsWith(".."))) return true;
   return folder.names.has(name) || name === basename(folder.path);
 }
@@ -157,7 +159,7 @@ async function findFoldersToWatch(path: string): Promise<readonly WatchedFolder[
   return [...folders.values()];
 }
 
-/** Goes down a path, link by link, and notes the folder and name of each link, and of the end. */
+/** Follows a path, link by link, and notes the folder and name of each link, and of the end. */
 async function walk(
   path: string,
   folderAt: (path: string) => WatchedFolder,
@@ -190,7 +192,7 @@ async function walk(
   return { path: here, isFolder };
 }
 
-/** Changes when a file is written, replaced, added, removed or led elsewhere. */
+/** Changes when a file is written, replaced, added, removed or reached through a changed link. */
 async function findSignature(path: string): Promise<string> {
   try {
     const parts: string[] = [];

@@ -1,8 +1,9 @@
-import type { CheckRequest, TogetherOptions } from "sluice";
+import type { CheckRequest } from "sluice";
+import type { TogetherOptions } from "sluice/internal";
 import type { Decide } from "../../decide.ts";
 import type { Count } from "../../observe/telemetry/tally.ts";
 
-/** The same decisions, counted as they are asked for: those of one protocol. */
+/** The same decisions, counted as they are asked for, for one protocol. */
 export function countChecks(decide: Decide, count: Count): Decide {
   return {
     one(request: CheckRequest) {

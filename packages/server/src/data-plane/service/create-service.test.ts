@@ -10,7 +10,7 @@ import type { Caller } from "../access/access.ts";
 const caller: Caller = { name: "ada", role: "operator", may: new Set(["operate"]) };
 const policies = { policies: [{ id: "p", limits: [{ by: ["user"], windows: ["1/h"] }] }], default: "none" };
 
-it("resets counters and keeps who did; without a place to keep it, it is told in the log", async () => {
+it("resets counters and records who did; without an audit, it is logged", async () => {
   const logged: LoggedLine[] = [];
   const log = createRecordingLog((line) => logged.push(line));
   const store = await openPolicyStore({ url: "sqlite::memory:" });
@@ -28,13 +28,13 @@ it("resets counters and keeps who did; without a place to keep it, it is told in
 
   await store.close();
   await service.reset(request, { caller, from: "203.0.113.7" });
-  expect(isFree(), "nobody waits for the audit in an emergency").toBe(true);
+  expect(isFree(), "a reset does not wait for the audit in an emergency").toBe(true);
   expect(logged.filter(({ level }) => level === "error")).toEqual([
     {
       level: "error",
       event: "audit.write_failed",
       message: "a change was made, but the audit could not record it",
-      // Under the one name by which subjects are hashed where that is wished for.
+      // Under the name by which subjects are hashed if configured.
       fields: { action: "subject.reset", caller: "ada", dimensions: { user: "u1" }, reason: expect.any(String) },
     },
   ]);

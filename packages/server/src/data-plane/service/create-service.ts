@@ -1,4 +1,5 @@
-import type { CheckRequest, Limiter, ResetCounter } from "sluice";
+import type { CheckRequest, Limiter } from "sluice";
+import { identifyingDimensions, type ResetCounter } from "sluice/internal";
 import { type Caller, demand } from "../access/access.ts";
 import type { Actor } from "../access/actor.ts";
 import { createLease, type LeaseTimes, usualLeaseTimes } from "./lease.ts";
@@ -26,7 +27,7 @@ export function createService(options: ServiceOptions): Service {
       await audit?.done(actor, {
         action: "subject.reset",
         kind: "subject",
-        target: targetOf(dimensions ?? {}),
+        target: findTarget(dimensions ?? {}),
         before: { policies, domain, dimensions, limits: counters.map(({ policy, scope }) => `${policy}/${scope}`) },
       });
       return counters;
@@ -34,13 +35,12 @@ export function createService(options: ServiceOptions): Service {
   };
 }
 
-/** Who a request is about, best known first; what it asks for last. */
-const identifying = ["user", "api_key", "tenant", "org", "ip"];
+/** The dimensions that describe what a request asks for: they name its subject only if there are no others. */
 const describing = ["endpoint", "method", "tier"];
 
-/** `user:u1`: the subject by which the audit of a reset is found; empty where it was everybody's. */
-function targetOf(dimensions: Readonly<Record<string, string>>): string {
+/** `user:u1`: the subject under which the audit finds a reset; empty for a counter that all callers share. */
+function findTarget(dimensions: Readonly<Record<string, string>>): string {
   const others = Object.keys(dimensions).filter((name) => !describing.includes(name));
-  const name = [...identifying, ...others, ...describing].find((one) => dimensions[one]);
+  const name = [...identifyingDimensions, ...others, ...describing].find((one) => dimensions[one]);
   return name === undefined ? "" : `${name}:${dimensions[name]}`;
 }

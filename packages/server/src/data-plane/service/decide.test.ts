@@ -18,7 +18,7 @@ function counted(): DecideOptions["metrics"] & { readonly seen: string[] } {
   };
 }
 
-/** A store that answers with promises, as one over a network does, each take when it is told to. */
+/** A store that answers with promises, as one over a network does, each take when `whenTold` resolves. */
 function remote(whenTold: () => Promise<void> = async () => {}): CounterStore {
   const store = new MemoryCounters();
   return {
@@ -43,7 +43,7 @@ const away = (whenTold?: () => Promise<void>): Limiter =>
 const user = { dimensions: { user: "u" } };
 
 describe("deciding", () => {
-  it("answers at once where counters are local", () => {
+  it("answers at once if counters are local", () => {
     const metrics = counted();
     const decide = createDecide({ limiter: createLimiter({ policies }), metrics });
     const decision = decide.one(user);
@@ -53,7 +53,7 @@ describe("deciding", () => {
     expect(metrics.seen).toEqual(["decision"]);
   });
 
-  it("answers with a promise where they are not", async () => {
+  it("answers with a promise if they are not", async () => {
     const metrics = counted();
     const decide = createDecide({ limiter: createLimiter({ policies, counters: remote() }), metrics });
     const decision = decide.one(user);
@@ -86,7 +86,7 @@ describe("deciding", () => {
     }
   });
 
-  it("tells of every decision to who listens", () => {
+  it("passes every decision to the observer", () => {
     const heard: unknown[] = [];
     const decide = createDecide({
       limiter: createLimiter({ policies }),
@@ -107,7 +107,7 @@ describe("deciding", () => {
 const overloaded = expect.objectContaining({ code: "overloaded" });
 
 describe("when too much is asked", () => {
-  it("refuses what would wait beyond the bound, at once, and goes on when there is room again", async () => {
+  it("refuses at once what would wait beyond the bound, and continues when there is room again", async () => {
     const metrics = counted();
     let answer = (): void => {};
     const answered = new Promise<void>((resolve) => {
@@ -146,7 +146,7 @@ describe("when too much is asked", () => {
     expect(refusing.pending).toBe(0);
   });
 
-  it("never sheds for waiting where counters are local, because nothing waits", () => {
+  it("never sheds for waiting if counters are local, because nothing waits", () => {
     const decide = createDecide({ limiter: createLimiter(), metrics: counted(), maxPending: 1 });
     for (let times = 0; times < 5; times++) decide.one(user);
     expect(decide.together([user, user, user])).toHaveLength(3);
@@ -168,7 +168,7 @@ describe("when too much is asked", () => {
   });
 
   it.each([3, 6, 7, 11, 30, 12_345])(
-    "decides %i at once where that is a second's worth, and not one more",
+    "decides %i at once if that is a second's worth, and not one more",
     (perSecond) => {
       for (const nowMs of [0, 0.1, 1_234.567, 86_400_123.4567]) {
         const options = {

@@ -1,28 +1,25 @@
-import {
-  type CheckRequest,
-  type Decision,
-  type ErrorCode,
-  type Limiter,
-  SluiceError,
-  type TogetherOptions,
-} from "sluice";
+import { type CheckRequest, type Decision, type ErrorCode, type Limiter, SluiceError } from "sluice";
+import type { TogetherOptions } from "sluice/internal";
 import type { Decide } from "../../decide.ts";
 import type { Metrics, ShedReason } from "../../observe/telemetry/metrics.ts";
+import type { UsageSums } from "../../observe/usage/usage-sums.ts";
 
 export interface DecideOptions {
   readonly limiter: Limiter;
   readonly metrics: Pick<Metrics, "countDecision" | "countError" | "countShed">;
-  /** Hears of every decision, for logs and traces; must not throw. */
+  /** Called with every decision, for logs and traces; must not throw. */
   readonly observe?: ((request: CheckRequest, decision: Decision) => void) | undefined;
-  /** Most checks that wait for counters elsewhere. */
+  /** The history of usage. */
+  readonly usage?: Pick<UsageSums, "count"> | undefined;
+  /** The most checks that wait for remote counters. */
   readonly maxPending?: number;
-  /** Most checks in a second; 0: no bound. */
+  /** The most checks in a second; 0: no bound. */
   readonly maxChecksPerSecond?: number;
   readonly nowMs?: () => number;
 }
 
 export function createDecide(options: DecideOptions): Decide {
-  const { limiter, metrics, observe, maxPending = Infinity, maxChecksPerSecond = 0 } = options;
+  const { limiter, metrics, observe, usage, maxPending = Infinity, maxChecksPerSecond = 0 } = options;
   const nowMs = options.nowMs ?? ((): number => performance.now());
   const bound = maxChecksPerSecond === 0 ? undefined : nodeLimit(maxChecksPerSecond);
   let pending = 0;
@@ -32,8 +29,8 @@ export function createDecide(options: DecideOptions): Decide {
     throw new SluiceError(
       "overloaded",
       reason === "pending"
-        ? "too many checks are waiting for the counters here; ask again in a moment, or another server"
-        : "this server decides as many checks as it is allowed to; ask again in a moment, or another server",
+        ? "too many checks are waiting for the counters here; retry shortly, or ask another server"
+        : "this server is at its configured check rate; retry shortly, or ask another server",
     );
   }
 
@@ -44,6 +41,7 @@ export function createDecide(options: DecideOptions): Decide {
 
   function counted(request: CheckRequest, decision: Decision, startedMs: number): Decision {
     metrics.countDecision(decision, (nowMs() - startedMs) / 1000);
+    usage?.count(request, decision);
     observe?.(request, decision);
     return decision;
   }
@@ -115,10 +113,13 @@ export function createDecide(options: DecideOptions): Decide {
   };
 }
 
-/** A second's worth; a microsecond more, because intervals that are no whole numbers do not add up to a second. */
+/** A second's worth; a microsecond more, because fractional intervals do not add up to a second. */
 const toleranceMs = 1_000.001;
 
-/** The node's own limit, by arrival times (GCRA): whether so many checks may be decided now. A second's worth may come at once. */
+/**
+ * The node's own limit, by arrival times (GCRA): whether this many checks may be decided now. A second's worth may come
+ * at once.
+ */
 function nodeLimit(perSecond: number): (checks: number, nowMs: number) => boolean {
   let arrivalMs = -Infinity;
   return (checks, nowMs) => {
@@ -130,7 +131,7 @@ function nodeLimit(perSecond: number): (checks: number, nowMs: number) => boolea
   };
 }
 
-/** Goes on with a decision when it is there, which may be now. */
+/** Continues with a decision when it is there, which may be now. */
 export function whenDecided<D, T>(decision: D | Promise<D>, go: (decision: D) => T): T | Promise<T> {
   return decision instanceof Promise ? decision.then(go) : go(decision);
 }

@@ -1,8 +1,8 @@
 import { SluiceError } from "sluice";
 
 /**
- * Whether a check failed because of the path in it: too long, or to be read in too many ways. A client chose that path, so a
- * caller that lets requests pass when it has no answer must be given one: a denial.
+ * Whether a check failed because of the path in it: too long, or with too many readings. A client chose that path, so a
+ * caller that lets requests pass without an answer must be given one: a denial.
  */
 export function isUnreadablePath(error: unknown): boolean {
   if (!(error instanceof SluiceError) || error.code !== "invalid_request") return false;

@@ -1,8 +1,9 @@
-import { createLimiter, type LeaseAsk, type Limiter, ManualClock, MemoryCounters } from "sluice";
+import { createLimiter, type Limiter, ManualClock, MemoryCounters } from "sluice";
+import type { LeaseAsk } from "sluice/store";
 import { beforeEach, describe, expect, it } from "vitest";
 import { createMetrics, type Metrics } from "../../observe/telemetry/metrics.ts";
 import type { Caller } from "../access/access.ts";
-import { type AskedLease, createLease, type Lease, type LeasedCheck, type LeaseOptions } from "./lease.ts";
+import { type AskedLease, createLease, type GrantLease, type LeasedCheck, type LeaseOptions } from "./lease.ts";
 
 const policies = {
   policies: [
@@ -34,7 +35,7 @@ const anonymous: Caller = { name: "anonymous", may: new Set(["check", "read"]) }
 
 function leaseBy(
   options: Partial<LeaseOptions> = {},
-): (check: LeasedCheck, asked: AskedLease, caller?: Caller) => ReturnType<Lease> {
+): (check: LeasedCheck, asked: AskedLease, caller?: Caller) => ReturnType<GrantLease> {
   const watched: LeaseOptions["limiter"] = {
     lease(request, ask) {
       asks.push(ask);
@@ -53,7 +54,7 @@ async function used(): Promise<number | undefined> {
   return (await limiter.peek(check)).used;
 }
 
-async function figures(): Promise<readonly string[]> {
+async function readMetrics(): Promise<readonly string[]> {
   const page = await metrics.render();
   return page.split("\n").filter((line) => /^sluice_lease_(requests|client)/.test(line));
 }
@@ -88,7 +89,7 @@ describe("a lease", () => {
     expect(await used()).toBe(200);
   });
 
-  it("is half of what may be unspent at most, and at most a million is looked for", async () => {
+  it("is half of what may be unspent at most, and at most a million is considered", async () => {
     expect(await leaseBy()(check, { want: 4_000_000_000 })).toMatchObject({ granted: 500 });
     expect(asks).toMatchObject([{ want: 1_000_000, holdMs: 65_000 }]);
   });
@@ -97,12 +98,12 @@ describe("a lease", () => {
     [{ holdMs: 2_000 }, { leaseMs: 2_000, staleMs: 0 }, 2_000],
     [{ holdMs: 6_000 }, { leaseMs: 5_000, staleMs: 1_000 }, 6_000],
     [{ holdMs: 86_400_000 }, { leaseMs: 5_000, staleMs: 60_000 }, 65_000],
-  ])("is held for no longer than is asked for, nor than the server thinks right: %j", async (asked, told, holdMs) => {
+  ])("is held no longer than is asked for, nor than the server allows: %j", async (asked, told, holdMs) => {
     expect(await leaseBy()(check, { want: 10, ...asked })).toMatchObject(told);
     expect(asks).toMatchObject([{ holdMs }]);
   });
 
-  it("is renewed and given back, each unit told of once", async () => {
+  it("is renewed and given back, each unit reported once", async () => {
     const lease = leaseBy();
     const first = await lease(check, { want: 100 });
     const settled = { epoch: first.epoch, spent: 60, kept: 40, returned: 0 };
@@ -111,28 +112,28 @@ describe("a lease", () => {
     const rest = { epoch: second.epoch, spent: 40, kept: 0, returned: 100 };
     expect(await lease(check, { want: 0, settled: rest })).toMatchObject({ granted: 0, unspent: 0 });
     expect(await used()).toBe(100);
-    expect(await figures()).toEqual([
+    expect(await readMetrics()).toEqual([
       'sluice_lease_requests_total{outcome="granted"} 2',
       'sluice_lease_requests_total{outcome="settled"} 1',
       'sluice_lease_client_spent_total{policy="api"} 100',
     ]);
   });
 
-  it("tells what one check costs that says nothing of it", async () => {
+  it("says what one check costs that has no cost of its own", async () => {
     const dear = { domain: "dear", dimensions: { user: "ada", endpoint: "/embed" } };
     expect((await leaseBy()(dear, { want: 10 })).decision.cost).toBe(7);
   });
 
-  it("is refused where nothing is left, which is an answer", async () => {
+  it("is refused if nothing is left, which is an answer", async () => {
     const lease = leaseBy();
     await limiter.charge({ ...check, cost: 10_000 });
     expect(await lease(check, { want: 10 })).toMatchObject({ granted: 0, decision: { remaining: 0 } });
-    expect(await figures()).toEqual(['sluice_lease_requests_total{outcome="refused"} 1']);
+    expect(await readMetrics()).toEqual(['sluice_lease_requests_total{outcome="refused"} 1']);
   });
 });
 
 describe("what is kept", () => {
-  it("is remembered as long as an earlier answer said, also by a server with shorter times", async () => {
+  it("is remembered as long as an earlier answer said, even by a server with shorter times", async () => {
     const first = await leaseBy()(check, { want: 100 });
     const hasty = leaseBy({ times: { leaseMs: 1_000, staleMs: 1_000 } });
     clock.advance(3_000);
@@ -160,7 +161,7 @@ describe("what is kept", () => {
     expect(epoch - clock.epochMs()).toBeLessThanOrEqual(hourMs + 60_000 + 15_000);
   });
 
-  it("is all that this is about: what is only told or given back needs no longer memory", async () => {
+  it("is the only reason: what is only reported or given back needs no longer memory", async () => {
     const settled = { epoch: clock.epochMs() + hourMs, spent: 1, kept: 0, returned: 1 };
     await leaseBy()(check, { want: 1, settled });
     expect(asks).toMatchObject([{ holdMs: 65_000 }]);
@@ -212,14 +213,14 @@ describe("no lease is granted", () => {
   it("of what is counted exactly, and nothing is settled then", async () => {
     const exact = { ...check, domain: "exact" };
     await expect(leaseBy()(exact, { want: 1, settled })).rejects.toMatchObject({ code: "not_leasable" });
-    expect(await figures()).toEqual(['sluice_lease_requests_total{outcome="not_leasable"} 1']);
+    expect(await readMetrics()).toEqual(['sluice_lease_requests_total{outcome="not_leasable"} 1']);
   });
 
-  it("where nothing is asked for", async () => {
+  it("if nothing is asked for", async () => {
     await expect(leaseBy()(check, { want: 0 })).rejects.toMatchObject({
       code: "invalid_request",
       problems: [{ path: ["want"] }],
     });
-    expect(await figures()).toEqual(['sluice_lease_requests_total{outcome="error"} 1']);
+    expect(await readMetrics()).toEqual(['sluice_lease_requests_total{outcome="error"} 1']);
   });
 });

@@ -1,4 +1,6 @@
-import { type CheckRequest, type LeaseGrant, type Limiter, type SettledGrant, SluiceError } from "sluice";
+import { type CheckRequest, type Limiter, SluiceError } from "sluice";
+import type { LeaseGrant } from "sluice/internal";
+import type { SettledGrant } from "sluice/store";
 import { epochMs as epochLengthMs, ledgerMarginMs } from "sluice/store";
 import type { Metrics } from "../../observe/telemetry/metrics.ts";
 import type { Caller } from "../access/access.ts";
@@ -6,14 +8,14 @@ import { UntrustedGrants } from "./untrusted-grants.ts";
 
 /** What a client asks for. */
 export interface AskedLease {
-  /** Units at most. 0: none, an earlier grant is only settled. */
+  /** Units at most. 0 only settles an earlier grant. */
   readonly want: number;
-  /** How long anything of it may be spent, where that is to be less than the server thinks right. */
+  /** How long it may be spent, if that is less than the server would allow. */
   readonly holdMs?: number | undefined;
   readonly settled?: SettledGrant | undefined;
 }
 
-/** What it is granted, and how long that is good for, counted from before it asked. */
+/** The grant, and how long it is valid, counted from before the client asked. */
 export interface GivenLease extends Pick<LeaseGrant, "granted" | "epoch" | "unspent" | "forgotten" | "decision"> {
   /** Then it is renewed, or given back. */
   readonly leaseMs: number;
@@ -21,50 +23,50 @@ export interface GivenLease extends Pick<LeaseGrant, "granted" | "epoch" | "unsp
   readonly staleMs: number;
 }
 
-/** How long grants are good for. */
+/** How long grants are valid. */
 export interface LeaseTimes {
   readonly leaseMs: number;
   readonly staleMs: number;
 }
 
-/** Most units of one call. What is granted is far less: half of what is left of the allowance. */
+/** The most units of one call. Grants are far smaller: half of what is left of the allowance. */
 export const maxWant = 1_000_000;
 /** No server holds anything for longer: the bounds of `--lease-time` and `--lease-stale`. */
 const longestHoldMs = 60_000 + 3_600_000;
 export const usualLeaseTimes: LeaseTimes = { leaseMs: 20_000, staleMs: 60_000 };
 
-/** Of which counters: a check of these fields. */
+/** Names the counters: a check with these fields. */
 export type LeasedCheck = Pick<CheckRequest, "domain" | "dimensions" | "policies">;
 
 /**
- * Grants, renews and takes back, for clients that decide by themselves. What a caller returns that may not credit
- * counters is credited up to what such callers were granted here (`UntrustedGrants`).
+ * Grants, renews and takes back, for clients that decide on their own. If a caller may not credit counters, what it
+ * returns is credited only up to what such callers were granted here (`UntrustedGrants`).
  *
- * Throws `not_leasable` where that is not to be.
+ * Throws `not_leasable` if such checks cannot be leased.
  */
-export type Lease = (check: LeasedCheck, asked: AskedLease, caller: Caller) => Promise<GivenLease>;
+export type GrantLease = (check: LeasedCheck, asked: AskedLease, caller: Caller) => Promise<GivenLease>;
 
 export interface LeaseOptions {
   readonly limiter: Pick<Limiter, "lease" | "forced">;
   readonly metrics: Pick<Metrics, "countLease">;
   readonly accepting: () => boolean;
   readonly times: LeaseTimes | "off";
-  /** What time it is, in epoch milliseconds. Absent: by this machine's clock. */
+  /** The time in epoch milliseconds. Absent: this machine's clock. */
   readonly epochMs?: (() => number) | undefined;
 }
 
 /**
- * Leases pass through to where the counters are, so that there is one ledger of each. A server that stops, or is told how to decide
- * (`Limiter.force`), grants nothing any more, and takes back all the same.
+ * Leases are passed on to the counters, so that each has one ledger. A server that stops, or has its decisions forced
+ * (`Limiter.force`), grants nothing more, but still takes back.
  */
-export function createLease({ limiter, metrics, accepting, times, epochMs = Date.now }: LeaseOptions): Lease {
-  /** By how much the counters' clock is ahead of this one, as the last answer showed: epochs go by theirs. */
+export function createLease({ limiter, metrics, accepting, times, epochMs = Date.now }: LeaseOptions): GrantLease {
+  /** How far the counters' clock was ahead of this one in the last answer: epochs follow theirs. */
   let aheadMs = 0;
   const untrusted = new UntrustedGrants(epochMs);
 
   async function ask(check: LeasedCheck, { want, holdMs, settled }: AskedLease): Promise<GivenLease> {
     if (want === 0 && settled === undefined)
-      throw wrong("want", "must be at least 1, or something must be settled: else there is nothing to do");
+      throw invalidLease("want", "must be at least 1, or something must be settled; otherwise there is nothing to do");
     if (want > 0) refuseGrants();
     const { leaseMs, staleMs } = times === "off" ? usualLeaseTimes : times;
     const mostMs = leaseMs + staleMs;
@@ -103,9 +105,9 @@ export function createLease({ limiter, metrics, accepting, times, epochMs = Date
 }
 
 /**
- * For how long at least what is kept has to be remembered: whoever never gets the answer holds it for as long as an earlier one said,
- * which may be of a server with longer times. So it goes to an epoch that is no sooner. Half an epoch less leads to the same one, also
- * where the counters' clock is not quite this one's.
+ * How long kept units must be remembered at least: a client that never gets the answer holds them for as long as an
+ * earlier one said, which may be from a server with longer times. So they go to an epoch that is no sooner. Half an
+ * epoch less leads to the same one, even if the counters' clock is slightly off.
  */
 function keptForMs(settled: SettledGrant | undefined, nowMs: number): number {
   if (settled === undefined || settled.kept === 0) return 0;
@@ -113,9 +115,9 @@ function keptForMs(settled: SettledGrant | undefined, nowMs: number): number {
 }
 
 function notLeasable(message: string): SluiceError {
-  return new SluiceError("not_leasable", `${message}; ask for each check instead`);
+  return new SluiceError("not_leasable", `${message}; use a check for each request instead`);
 }
 
-function wrong(field: string, message: string): SluiceError {
+function invalidLease(field: string, message: string): SluiceError {
   return new SluiceError("invalid_request", `${field} ${message}`, [{ path: [field], message }]);
 }

@@ -1,16 +1,17 @@
-import type { CheckRequest, SettledGrant } from "sluice";
+import type { CheckRequest } from "sluice";
+import type { SettledGrant } from "sluice/store";
 
-/** What says which counters are leased. */
+/** The fields that say which counters are leased. */
 type Check = Pick<CheckRequest, "domain" | "dimensions" | "policies">;
 
-/** Most checks whose grants are remembered; beyond it, what is returned of others is not credited. */
+/** The most checks whose grants are remembered; beyond it, units returned for others are not credited. */
 const maxChecks = 10_000;
 
 /**
  * What this process granted to callers that may not credit counters, by check, as far as it is unsettled.
  *
- * Anyone can name an epoch in which others hold units, servers among them. So what such a caller returns is credited only up to what
- * callers like it were granted here; the rest is settled as spent, which leaves it charged.
+ * Any caller can name an epoch in which others, servers among them, hold units. So what such a caller returns is
+ * credited only up to what callers like it were granted here; the rest is settled as spent, which leaves it charged.
  */
 export class UntrustedGrants {
   readonly #held = new Map<string, { units: number; untilMs: number }>();
@@ -20,7 +21,7 @@ export class UntrustedGrants {
     this.#nowMs = nowMs;
   }
 
-  /** What may be settled of what a caller says. */
+  /** The part of a caller's report that may be settled. */
   settle(check: Check, settled: SettledGrant | undefined): SettledGrant | undefined {
     if (settled === undefined) return undefined;
     const { spent, kept, returned } = settled;
@@ -36,11 +37,11 @@ export class UntrustedGrants {
     if (held !== undefined) {
       held.units += granted;
       held.untilMs = Math.max(held.untilMs, untilMs);
-    } else if (granted > 0 && this.#hasRoom()) this.#held.set(keyOf(check), { units: granted, untilMs });
+    } else if (granted > 0 && this.#hasRoom()) this.#held.set(renderKey(check), { units: granted, untilMs });
   }
 
   #find(check: Check): { units: number; untilMs: number } | undefined {
-    const held = this.#held.get(keyOf(check));
+    const held = this.#held.get(renderKey(check));
     return held !== undefined && held.untilMs > this.#nowMs() ? held : undefined;
   }
 
@@ -51,7 +52,7 @@ export class UntrustedGrants {
   }
 }
 
-function keyOf({ domain, dimensions = {}, policies }: Check): string {
+function renderKey({ domain, dimensions = {}, policies }: Check): string {
   return JSON.stringify([
     domain,
     policies,

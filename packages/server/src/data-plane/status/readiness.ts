@@ -17,18 +17,18 @@ export interface Readiness {
 
 export interface ReadinessSources {
   readonly accepting: boolean;
-  /** Undefined where counters are in this process. */
+  /** Undefined if counters are in this process. */
   readonly counters: CountersStatus | undefined;
-  /** Undefined where there is no policy store. */
+  /** Undefined without a policy store. */
   readonly store?: StoreReport | undefined;
 }
 
 /**
- * Ready means configured, and able to answer as policies say. Policies are loaded before the server listens, and without counters
- * `on_failure` answers: a probe that fails then would take every server out at once, and no policy could answer. So only a server
- * that is stopping is not ready; everything else is reported as degraded.
+ * Ready means configured, and able to answer as policies say. Policies are loaded before the server listens, and
+ * without counters `on_failure` answers: a probe that fails then would take every server out at once, and no policy
+ * could answer. So only a stopping server is not ready; everything else is reported as degraded.
  */
-export function readinessOf({ accepting, counters, store }: ReadinessSources): Readiness {
+export function decideReadiness({ accepting, counters, store }: ReadinessSources): Readiness {
   const countersReachable = counters?.ready !== false;
   if (!accepting) {
     const detail = "the server is stopping; ask another one";

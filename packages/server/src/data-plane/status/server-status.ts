@@ -4,24 +4,27 @@ import { type Protocol, protocols } from "../../protocol.ts";
 import type { LeasesStatus, RunningCounters } from "../counters/running-counters.ts";
 import { countPolicies } from "../policy-files/count-policies.ts";
 import type { PolicyStatus } from "../policy-files/policy-reloader.ts";
-import { type Readiness, readinessOf } from "./readiness.ts";
+import { decideReadiness, type Readiness } from "./readiness.ts";
 import type { StoreReport } from "./store-report.ts";
 
-/** How this server stands, as plain data: what an operator looks at first. Times are epoch milliseconds or milliseconds. */
+/**
+ * The state of this server, as plain data: what an operator looks at first. Times are epoch milliseconds or
+ * milliseconds.
+ */
 export interface ServerStatus extends Readiness {
   readonly version: string;
   readonly node: string;
   readonly pid: number;
-  /** Which of several processes behind the same ports this is. */
+  /** The number of this process if there are several behind the same ports. */
   readonly worker: number | undefined;
   readonly startedAtMs: number;
   readonly uptimeMs: number;
   readonly policies: PoliciesStatus;
-  /** Undefined where there is no policy store. */
+  /** Undefined without a policy store. */
   readonly store: StoreReport | undefined;
   readonly counters: CountersReport;
   readonly queue: {
-    /** Checks that wait for counters, and how many may. */
+    /** Checks waiting for counters, and how many may. */
     readonly pending: number;
     readonly maxPending: number;
   };
@@ -41,11 +44,11 @@ export interface PoliciesStatus {
   readonly digest: string;
   readonly takenUpAtMs: number;
   readonly ageMs: number;
-  /** What is wrong with those on disk. */
+  /** What is wrong with the files on disk. */
   readonly problems: readonly Problem[];
 }
 
-/** `none`: there are no policy files, and the default policy alone is in force. */
+/** `none`: there are no policy files, and only the default policy is in force. */
 export interface PolicyOrigin {
   readonly source: "files" | "snapshot" | "none";
   readonly digest: string;
@@ -59,10 +62,10 @@ export type CountersReport =
       /** Without user and password. */
       readonly at: string;
       readonly ready: boolean;
-      /** Questions that wait for calls before them, and calls on their way. */
+      /** Questions waiting for earlier calls, and calls in flight. */
       readonly waiting: number;
       readonly inFlight: number;
-      /** Undefined where leases are off. */
+      /** Undefined if leases are off. */
       readonly leases: LeasesStatus | undefined;
       readonly shards: readonly ShardReport[];
     };
@@ -79,7 +82,7 @@ export interface ShardReport {
 }
 
 export interface ProtocolStatus {
-  /** Where it is spoken, as URLs; empty where it is off. */
+  /** Its URLs; empty if it is off. */
   readonly addresses: readonly string[];
   readonly connections: number;
   /** Connections turned away since the start. */
@@ -99,7 +102,7 @@ export interface ServerStatusSources {
   readonly policyStatus: () => PolicyStatus;
   readonly policyOrigin: () => PolicyOrigin;
   readonly store?: (() => StoreReport | undefined) | undefined;
-  readonly counters: Pick<RunningCounters, "where" | "figures" | "status">;
+  readonly counters: Pick<RunningCounters, "where" | "stats" | "status">;
   readonly pending: () => number;
   readonly maxPending: number;
   readonly refused: RefusedSoFar;
@@ -108,7 +111,7 @@ export interface ServerStatusSources {
   readonly nowMs?: () => number;
 }
 
-/** Most servers that are listed. */
+/** The most servers that are listed. */
 const maxShards = 100;
 
 export function readServerStatus(sources: ServerStatusSources): ServerStatus {
@@ -119,7 +122,7 @@ export function readServerStatus(sources: ServerStatusSources): ServerStatus {
   const store = sources.store?.();
   const countersStatus = counters.status();
   return {
-    ...readinessOf({ accepting: sources.accepting(), counters: countersStatus, store }),
+    ...decideReadiness({ accepting: sources.accepting(), counters: countersStatus, store }),
     version,
     node: process.version,
     pid: process.pid,
@@ -165,12 +168,12 @@ function readPolicies(
 }
 
 function readCounters(
-  { where, figures }: ServerStatusSources["counters"],
+  { where, stats }: ServerStatusSources["counters"],
   leases: LeasesStatus | undefined,
 ): CountersReport {
-  const redis = figures.redis?.();
+  const redis = stats.redis?.();
   if (redis === undefined) {
-    const { counters = 0, maxCounters = 0, bytes = 0 } = figures.counters?.() ?? {};
+    const { counters = 0, maxCounters = 0, bytes = 0 } = stats.counters?.() ?? {};
     return { kind: "memory", counters, maxCounters, bytes };
   }
   const { ready, waiting, inFlight, shards } = redis;

@@ -9,15 +9,15 @@ export class AddressCount {
     this.#most = most;
   }
 
-  /** Whether an address has as many as it may. What has none, such as a unix socket, never has. */
+  /** Whether an address has as many as it may. A connection without one, such as over a unix socket, never has. */
   isFull(address: string | undefined): boolean {
-    const network = networkOf(address);
+    const network = findNetwork(address);
     return network !== undefined && (this.#counts.get(network) ?? 0) >= this.#most;
   }
 
-  /** Counts a connection until what it returns is called. */
+  /** Counts a connection until the returned function is called. */
   enter(address: string | undefined): () => void {
-    const network = networkOf(address);
+    const network = findNetwork(address);
     if (network === undefined) return () => {};
     const counts = this.#counts;
     counts.set(network, (counts.get(network) ?? 0) + 1);
@@ -29,6 +29,6 @@ export class AddressCount {
   }
 }
 
-function networkOf(address: string | undefined): string | undefined {
+function findNetwork(address: string | undefined): string | undefined {
   return address === undefined ? undefined : ipSubject(address);
 }

@@ -10,8 +10,8 @@ import { type StartedHttp, startHttp } from "./http/testing/start-http.ts";
 
 const policies = {
   policies: [
-    { id: "api", limits: [{ by: ["user"], windows: ["1000/h"] }], max_overshoot: 0.5 },
-    { id: "shop", domain: "shop", limits: [{ by: ["user"], windows: ["1000/h"] }] },
+    { id: "api", limits: [{ by: ["user"], windows: ["1000/30d"] }], max_overshoot: 0.5 },
+    { id: "shop", domain: "shop", limits: [{ by: ["user"], windows: ["1000/30d"] }] },
   ],
   default: "none",
 };
@@ -42,7 +42,7 @@ async function post(path: string, body: unknown): Promise<{ status: number; body
 }
 
 const used = async (): Promise<unknown> => (await limiter.peek(ada)).used;
-const codeOf = ({ metadata }: { metadata: { get(name: string): unknown[] } }): string =>
+const readCode = ({ metadata }: { metadata: { get(name: string): unknown[] } }): string =>
   String(metadata.get("sluice-code")[0]);
 
 describe("a caller without a token", () => {
@@ -59,11 +59,11 @@ describe("a caller without a token", () => {
     const refused = await post("/v1/charge", { ...ada, cost: -100 });
     expect([refused.status, refused.body.code]).toEqual([403, "permission_denied"]);
     const message = ChargeRequest.fromPartial({ ...ada, cost: -100 });
-    expect(codeOf(await client.fail(service, "charge", message))).toBe("permission_denied");
+    expect(readCode(await client.fail(service, "charge", message))).toBe("permission_denied");
     const entries = [{ key: "user", value: "ada" }];
     const descriptors = [{ entries, limit: undefined, hitsAddend: 100, isNegativeHits: true }];
     const asked = RateLimitRequest.fromPartial({ domain: "shop", descriptors });
-    expect(codeOf(await client.fail(envoy, "shouldRateLimit", asked))).toBe("permission_denied");
+    expect(readCode(await client.fail(envoy, "shouldRateLimit", asked))).toBe("permission_denied");
     const json = { domain: "shop", descriptors: [{ entries, hits_addend: 100, is_negative_hits: true }] };
     expect((await post("/json", json)).status).toBe(403);
     expect(await used()).toBe(500);

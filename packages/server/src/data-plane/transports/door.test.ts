@@ -65,7 +65,7 @@ afterEach(async () => {
 
 const log = createRecordingLog((line) => logged.push(line));
 
-/** Says back what it hears. */
+/** Echoes what it receives. */
 const echo = {
   accept(socket: Socket): void {
     accepted.push(socket);
@@ -73,7 +73,7 @@ const echo = {
   },
 };
 
-function settingsOf(flags: Partial<Record<keyof Settings, string>>): Settings {
+function readSettings(flags: Partial<Record<keyof Settings, string>>): Settings {
   const reading = parseSettings({}, flags);
   if (reading.kind === "problems") throw new Error(JSON.stringify(reading.problems));
   return reading.settings;
@@ -97,7 +97,7 @@ async function listenSecurely(
   flags: Partial<Record<keyof Settings, string>> = {},
   options: Partial<DoorOptions> = {},
 ): Promise<{ port: number; door: Door }> {
-  const settings = settingsOf({ tlsCert: certificates.cert, tlsKey: certificates.key, ...flags });
+  const settings = readSettings({ tlsCert: certificates.cert, tlsKey: certificates.key, ...flags });
   tls = await createTls({ settings, log, pollMs: 10 });
   return listen({ tls, ...options });
 }
@@ -143,7 +143,7 @@ async function refusal(options: Partial<DoorOptions>): Promise<ListenError> {
 }
 
 describe("a door with TLS", () => {
-  it.each(["TLSv1.2", "TLSv1.3"] as const)("speaks %s, and to nobody in the clear", async (version) => {
+  it.each(["TLSv1.2", "TLSv1.3"] as const)("speaks %s, and never in the clear", async (version) => {
     const { port } = await listenSecurely();
     const socket = await connect(port, { minVersion: version, maxVersion: version });
     expect(socket.authorized).toBe(true);
@@ -167,7 +167,7 @@ describe("a door with TLS", () => {
     ["http", ["h2", "http/1.1"], "http/1.1"],
     ["grpc", ["http/1.1", "h2"], "h2"],
     ["resp", ["redis"], false],
-  ] as const)("agrees with clients of %s on what is spoken inside", async (protocol, offered, chosen) => {
+  ] as const)("negotiates the protocol inside TLS with clients of %s", async (protocol, offered, chosen) => {
     const { port } = await listenSecurely({}, { protocol });
     const socket = await connect(port, { ALPNProtocols: [...offered] });
     expect(socket.alpnProtocol).toBe(chosen);
@@ -231,7 +231,7 @@ describe("a door with TLS", () => {
     await expect.poll(() => door.connections).toBe(0);
   });
 
-  it("closes what has not agreed on TLS yet, and leaves the rest open", async () => {
+  it("closes connections in their TLS handshake, and leaves the rest open", async () => {
     const { port, door } = await listenSecurely({}, { handshakeWithinMs: 3_600_000 });
     const open = await connect(port);
     expect(await say(open, "hello")).toBe("hello");
@@ -293,7 +293,7 @@ describe("certificates of clients", () => {
     });
     expect(await say(first, "hello")).toBe("hello");
     session ??= first.getSession();
-    // With the session of somebody who had a certificate, and none of its own.
+    // With the session of a client that had a certificate, and none of its own.
     expect(await getsIn(port, { session, minVersion: version, maxVersion: version })).toBe(false);
     expect(accepted).toHaveLength(1);
   });
@@ -326,9 +326,9 @@ describe("certificates of clients", () => {
     await expect.poll(() => turnedAway).toEqual(["http client_name"]);
   });
 
-  it.each(["a b", "gate*way", "*", "*.*.example", "host:8080", "-a"])("have no name such as %s", async (name) => {
+  it.each(["a b", "gate*way", "*", "*.*.example", "host:8080", "-a"])("cannot be named %s", async (name) => {
     await expect(listenSecurely({ tlsClientCa: certificates.ca, tlsClientNames: name })).rejects.toThrow(
-      /SLUICE_TLS_CLIENT_NAMES \(--tls-client-names\): .* is no name of a client/,
+      /SLUICE_TLS_CLIENT_NAMES \(--tls-client-names\): .* is not a client name/,
     );
   });
 });
@@ -353,7 +353,7 @@ describe("certificates on disk", () => {
     await rename(`${to}.next`, to);
   }
 
-  async function serialOf(port: number): Promise<string> {
+  async function readSerial(port: number): Promise<string> {
     const socket = await connect(port);
     const { serialNumber } = socket.getPeerCertificate();
     socket.destroy();
@@ -370,7 +370,7 @@ describe("certificates on disk", () => {
       while (on) if (!(await getsIn(port))) failed += 1;
     })();
     await put(renewed);
-    await expect.poll(() => serialOf(port), { timeout: 30_000 }).not.toBe(serial);
+    await expect.poll(() => readSerial(port), { timeout: 30_000 }).not.toBe(serial);
     on = false;
     await traffic;
     expect(failed).toBe(0);
@@ -378,28 +378,30 @@ describe("certificates on disk", () => {
     expect(logged.map(({ message }) => message)).toContain("certificates reloaded");
   });
 
-  it("stay as they were while the new ones cannot be used, which is told once", async () => {
+  it("stay as they were while the new ones cannot be used, which is logged once", async () => {
     const { port } = await listenSecurely({ tlsCert: cert, tlsKey: key });
-    const serial = await serialOf(port);
+    const serial = await readSerial(port);
     await replace(renewed.key, key);
     const errors = (): unknown[] => logged.filter(({ level }) => level === "error").map(({ fields }) => fields.reason);
-    await expect.poll(errors, { timeout: 30_000 }).toEqual([expect.stringContaining("not that of the certificate")]);
-    expect(await serialOf(port)).toBe(serial);
+    await expect
+      .poll(errors, { timeout: 30_000 })
+      .toEqual([expect.stringContaining("does not belong to the certificate")]);
+    expect(await readSerial(port)).toBe(serial);
     await tls?.reload();
     expect(errors()).toHaveLength(2);
     await replace(renewed.cert, cert);
-    await expect.poll(() => serialOf(port), { timeout: 30_000 }).not.toBe(serial);
+    await expect.poll(() => readSerial(port), { timeout: 30_000 }).not.toBe(serial);
     expect(JSON.stringify(logged)).not.toContain("PRIVATE");
   });
 
-  it("take effect at once when that is asked for", async () => {
-    const settings = settingsOf({ tlsCert: cert, tlsKey: key });
+  it("take effect at once on request", async () => {
+    const settings = readSettings({ tlsCert: cert, tlsKey: key });
     tls = await createTls({ settings, log, pollMs: 3_600_000 });
     const { port } = await listen({ tls });
-    const serial = await serialOf(port);
+    const serial = await readSerial(port);
     await put(renewed);
     await tls?.reload();
-    expect(await serialOf(port)).not.toBe(serial);
+    expect(await readSerial(port)).not.toBe(serial);
   });
 
   it("are warned of while they run out, and not at the start alone", async () => {
@@ -407,7 +409,7 @@ describe("certificates on disk", () => {
     const warnings = (): unknown[] => logged.filter(({ level }) => level === "warn").map(({ message }) => message);
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"], now: Date.now() });
     try {
-      tls = await createTls({ settings: settingsOf({ tlsCert: cert, tlsKey: key }), log, pollMs: 1e9 });
+      tls = await createTls({ settings: readSettings({ tlsCert: cert, tlsKey: key }), log, pollMs: 1e9 });
       const days = (count: number): number => count * 24 * 3_600_000;
       const calmMs = validToDate.getTime() - days(15) - Date.now();
       vi.setSystemTime(Date.now() + calmMs);
@@ -446,12 +448,12 @@ describe("certificates on disk", () => {
   it.each([
     ["a missing file", { tlsCert: "/nowhere/tls.crt" }, /SLUICE_TLS_CERT .*does not exist/],
     ["a folder", { tlsKey: tmpdir() }, /SLUICE_TLS_KEY .*is a folder/],
-    ["a key for a certificate", { tlsCert: "$key" }, /SLUICE_TLS_CERT .*holds no certificate/],
+    ["a key for a certificate", { tlsCert: "$key" }, /SLUICE_TLS_CERT .*contains no certificate/],
     ["a certificate for a key", { tlsKey: "$cert" }, /SLUICE_TLS_KEY .*cannot be used/],
-    ["a key of another", { tlsKey: "$other" }, /SLUICE_TLS_KEY .*the key is not that of the certificate/],
-    ["an authority that is none", { tlsClientCa: "$key" }, /SLUICE_TLS_CLIENT_CA .*holds no certificate/],
-    ["an empty authority", { tlsClientCa: "$empty" }, /SLUICE_TLS_CLIENT_CA .*holds no certificate/],
-  ] as const)("are refused at the start where there is %s", async (_what, flags, message) => {
+    ["a key of another", { tlsKey: "$other" }, /SLUICE_TLS_KEY .*the key does not belong to the certificate/],
+    ["an authority that is none", { tlsClientCa: "$key" }, /SLUICE_TLS_CLIENT_CA .*contains no certificate/],
+    ["an empty authority", { tlsClientCa: "$empty" }, /SLUICE_TLS_CLIENT_CA .*contains no certificate/],
+  ] as const)("are refused at the start if there is %s", async (_what, flags, message) => {
     const empty = join(folder, "empty");
     await writeFile(empty, "");
     const files: Record<string, string> = { $key: key, $cert: cert, $other: renewed.key, $empty: empty };
@@ -482,7 +484,7 @@ describe("a door to a unix socket", () => {
     await expect(lstat(path)).rejects.toThrow("ENOENT");
   });
 
-  it("is open to nobody else from its first moment on", async () => {
+  it("is closed to other users from its first moment", async () => {
     const path = join(folder, "http.sock");
     const modes: number[] = [];
     const { listen: original } = Server.prototype;
@@ -499,7 +501,7 @@ describe("a door to a unix socket", () => {
     expect(modes).toEqual([0o660]);
   });
 
-  it("has no TLS, also where ports have", async () => {
+  it("has no TLS, even if ports have", async () => {
     const path = join(folder, "http.sock");
     await listenSecurely({}, at(path));
     expect(await talk(path)).toBe("hello");
@@ -513,7 +515,7 @@ describe("a door to a unix socket", () => {
     },
   );
 
-  it("is opened where a process that was killed left its own", async () => {
+  it("is opened even if a killed process left its own", async () => {
     const path = join(folder, "http.sock");
     const script = `require("node:net").createServer().listen(${JSON.stringify(path)}, () => console.log("up"))`;
     const other = spawn(process.execPath, ["-e", script], { stdio: ["ignore", "pipe", "inherit"] });
@@ -527,12 +529,12 @@ describe("a door to a unix socket", () => {
     expect(await talk(path)).toBe("hello");
   });
 
-  it("never removes what is no socket, and says which path is meant", async () => {
+  it("never removes what is not a socket, and says which path is meant", async () => {
     const path = join(folder, "notes.txt");
     await writeFile(path, "precious");
     const error = await refusal(at(path));
     expect(error).toMatchObject({ protocol: "http", endpoint: { kind: "socket", path } });
-    expect(error.message).toContain("no socket has that name");
+    expect(error.message).toContain("not a socket has that name");
     expect(await readFile(path, "utf8")).toBe("precious");
   });
 
@@ -548,7 +550,7 @@ describe("a door to a unix socket", () => {
 });
 
 describe("any door", () => {
-  it("turns away what is too much, over all its endpoints together, and has room again afterwards", async () => {
+  it("turns excess connections away, over all its endpoints together, and has room again afterwards", async () => {
     const path = join(folder, "http.sock");
     const { port, door } = await listen({
       maxConnections: 2,
@@ -572,7 +574,7 @@ describe("any door", () => {
     expect(await say(fourth, "4")).toBe("4");
   });
 
-  it("keeps one address from taking every connection, and counts none that comes by a unix socket", async () => {
+  it("keeps one address from taking every connection, and counts none over a unix socket", async () => {
     const path = join(folder, "http.sock");
     const { port } = await listen({
       maxConnections: 4,
@@ -611,7 +613,7 @@ describe("any door", () => {
     expect(error.code).toBe("ECONNREFUSED");
   });
 
-  it.each(["http", "grpc", "resp"] as const)("says what it could not listen for (%s)", async (protocol: Protocol) => {
+  it.each(["http", "grpc", "resp"] as const)("says why it could not listen (%s)", async (protocol: Protocol) => {
     const taken = createServer().listen(0, "127.0.0.1");
     await once(taken, "listening");
     const { port } = taken.address() as { port: number };

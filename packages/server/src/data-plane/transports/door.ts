@@ -17,20 +17,20 @@ export interface DoorOptions {
   readonly protocol: Protocol;
   readonly endpoints: readonly Endpoint[];
   readonly transport: Pick<Transport, "accept">;
-  /** Most connections open at once, over all endpoints. One that is still agreeing on TLS is among them. */
+  /** The most open connections, over all endpoints, including those in a TLS handshake. */
   readonly maxConnections: number;
   /**
-   * Most of them from one address, of IPv6 from one network of 64 bits; connections to unix sockets have none. Absent: as many
-   * as there may be.
+   * The most from one address, or from one IPv6 network of 64 bits; connections to unix sockets have none. Absent: as
+   * many as there may be.
    */
   readonly maxPerAddress?: number | undefined;
-  /** Hears of connections that were turned away. */
+  /** Called for connections that were turned away. */
   readonly onTurnedAway: (protocol: Protocol, why: TurnedAway, details: TurnedAwayDetails) => void;
-  /** For ports. A unix socket has none: who may open the file may come in. */
+  /** For ports. A unix socket has none: its file permissions decide who may connect. */
   readonly tls?: Tls | undefined;
-  /** How long agreeing on TLS may take. Absent: 10 s. */
+  /** How long a TLS handshake may take. Absent: 10 s. */
   readonly handshakeWithinMs?: number | undefined;
-  /** Whether paths of sockets are somebody else's to clear, as when several processes share them. */
+  /** Whether another process clears socket paths, as when several processes share them. */
   readonly sharesPaths?: boolean | undefined;
 }
 
@@ -42,12 +42,9 @@ export interface TurnedAwayDetails {
 
 /** Listens for one transport: ports and unix sockets, bounded in number. */
 export interface Door {
-  /** Starts listening; resolves with where: `127.0.0.1:8080`, `[::1]:8080`, `unix:/run/sluice.sock`. */
+  /** Starts listening; resolves with the addresses: `127.0.0.1:8080`, `[::1]:8080`, `unix:/run/sluice.sock`. */
   listen(): Promise<readonly string[]>;
-  /**
-   * Stops listening, and removes paths of sockets. Connections that are open stay so; those that have not agreed on TLS yet
-   * are closed.
-   */
+  /** Stops listening, and removes socket paths. Open connections stay open; those in a TLS handshake are closed. */
   close(): Promise<void>;
   readonly connections: number;
 }
@@ -68,7 +65,7 @@ export class ListenError extends Error {
   }
 }
 
-/** A connection that has not agreed on TLS yet, and why it will not, once that is known. */
+/** A connection in its TLS handshake, and the reason it fails, once known. */
 interface Unproven {
   readonly socket: Socket;
   reason: string | undefined;
@@ -76,7 +73,7 @@ interface Unproven {
 
 const tooSlow = "ERR_TLS_HANDSHAKE_TIMEOUT";
 
-/** What is spoken inside of TLS, for clients that ask. Redis clients do not. */
+/** The protocol inside TLS, for clients that ask. Redis clients do not. */
 const alpn: Readonly<Record<Protocol, readonly string[] | undefined>> = {
   http: ["http/1.1"],
   grpc: ["h2"],
@@ -92,7 +89,7 @@ export function createDoor(options: DoorOptions): Door {
 }
 
 /**
- * The way of a connection, which is refused at any step:
+ * The path of a connection, which may be refused at any step:
  *
  *     admitted (how many, of one address) ──► without TLS ─────────────────────────► the transport
  *                                         └─► unproven ──handshake, client name──► the transport
@@ -101,7 +98,7 @@ class OpenDoor implements Door {
   readonly #options: DoorOptions;
   readonly #perAddress: AddressCount;
   readonly #servers: Server[] = [];
-  /** Connections that have not agreed on TLS yet, by who is at their ends. */
+  /** Connections in their TLS handshake, by their ends. */
   readonly #unproven = new Map<string, Unproven>();
   #connections = 0;
   #closed = false;
@@ -132,7 +129,7 @@ class OpenDoor implements Door {
   async close(): Promise<void> {
     this.#closed = true;
     this.#forgetTls?.();
-    // Not waited for: a server is closed only when its last connection is.
+    // Not awaited: a server is closed only when its last connection is.
     for (const server of this.#servers.splice(0)) server.close();
     for (const { socket } of this.#unproven.values()) socket.destroy();
   }
@@ -147,7 +144,7 @@ class OpenDoor implements Door {
       const server = createServer({ noDelay: true }, take);
       this.#servers.push(server);
       await listenOn(server, endpoint);
-      // Accepting can fail, for want of file descriptors for instance; the next one may not.
+      // Accepting can fail, for want of file descriptors for instance; the next attempt may not.
       server.on("error", ignore);
       return renderAddress(server.address()!);
     } catch (error) {
@@ -183,14 +180,14 @@ class OpenDoor implements Door {
   #enterSecurely(secure: TlsServer, socket: Socket): void {
     if (!this.#admit(socket)) return;
     const { protocol, onTurnedAway } = this.#options;
-    const ends = endsOf(socket);
+    const ends = renderEnds(socket);
     const entry: Unproven = { socket, reason: undefined };
     const address = socket.remoteAddress;
     this.#unproven.set(ends, entry);
     socket.once("close", () => {
       if (this.#unproven.get(ends) !== entry) return;
       this.#unproven.delete(ends);
-      // A client that connects and leaves without a word, as probes of load balancers do, did not fail at TLS.
+      // A client that connects and leaves silently, as load balancer probes do, did not fail at TLS.
       const silent = socket.bytesRead === 0 && entry.reason !== tooSlow;
       if (!(silent || this.#closed)) onTurnedAway(protocol, "tls", { address, reason: entry.reason });
     });
@@ -206,7 +203,7 @@ class OpenDoor implements Door {
     });
     secure.on("secureConnection", (socket: TLSSocket) => this.#enterProven(socket, tls));
     secure.on("tlsClientError", (error: NodeJS.ErrnoException, socket: TLSSocket) => {
-      const entry = this.#unproven.get(endsOf(socket));
+      const entry = this.#unproven.get(renderEnds(socket));
       if (entry !== undefined) entry.reason ??= error.code ?? error.message;
       socket.destroy();
     });
@@ -217,7 +214,7 @@ class OpenDoor implements Door {
   #enterProven(socket: TLSSocket, { options, clientNames }: Tls): void {
     const { protocol, transport, onTurnedAway } = this.#options;
     socket.on("error", ignore);
-    if (!this.#unproven.delete(endsOf(socket)) || this.#closed) {
+    if (!this.#unproven.delete(renderEnds(socket)) || this.#closed) {
       socket.destroy();
       return;
     }
@@ -233,12 +230,12 @@ class OpenDoor implements Door {
 
 function ignore(): void {}
 
-/** Who is at both ends: no two open connections have this in common. */
-function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+/** Both ends of a connection: no two open ones have the same. */
+function renderEnds({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }
 
-/** OpenSSL has let the client in; this asks once more, and for its names. */
+/** OpenSSL has accepted the client; this checks once more, and its names. */
 function whyUnwelcome(socket: TLSSocket, clientNames: Tls["clientNames"]): TurnedAway | undefined {
   const certificate = socket.getPeerX509Certificate();
   if (!socket.authorized || certificate === undefined) return "tls";
@@ -267,10 +264,10 @@ function listenOn(server: Server, endpoint: Endpoint): Promise<void> {
       server.listen({ host: endpoint.host, port: endpoint.port }, ready);
       return;
     }
-    // The file is made within this call, and is never open to others, not even for a moment.
+    // The file is created within this call, and is never open to others, not even for a moment.
     const umask = isMainThread ? process.umask(0o777 & ~socketMode) : undefined;
     try {
-      // By its name: a mere text such as `8080` would be a port, on every address.
+      // As `path`: a bare text such as `8080` would be a port, on every address.
       server.listen({ path: endpoint.path }, ready);
     } finally {
       if (umask !== undefined) process.umask(umask);

@@ -5,11 +5,11 @@ import { connect, type Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
-const main = fileURLToPath(new URL("../../main.ts", import.meta.url));
+const main = fileURLToPath(new URL("../../../../cli/src/main.ts", import.meta.url));
 const attackers = 40;
 const livez = "GET /livez HTTP/1.1\r\nhost: a\r\n\r\n";
 
-/** A process by itself, so that what it takes is its own. */
+/** A separate process, so that its CPU time can be measured. */
 let server: ChildProcess;
 let ports: { readonly http: number; readonly resp: number };
 let sockets: Socket[];

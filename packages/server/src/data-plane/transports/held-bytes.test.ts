@@ -30,7 +30,7 @@ it("takes a connection that was done in between for one that has only begun", ()
   expect([closed, held.total]).toEqual([["stuck"], 600]);
 });
 
-it("spares who holds little, however long, because closing it frees nothing", () => {
+it("spares a client that holds little, however long, because closing it frees nothing", () => {
   const held = new HeldBytes(1_000);
   const closed: string[] = [];
   for (let i = 0; i < 10; i++) open(held, closed, `small ${i}`).bytes = 10;

@@ -1,20 +1,20 @@
 import type { Protocol } from "../../protocol.ts";
 
-/** Most bytes that all connections of a process make it hold. */
+/** The most bytes that all connections together make a process hold. */
 export const maxHeldBytes: number = 128 * 1024 * 1024;
 
-/** The part of one connection. */
+/** One connection's part. */
 export interface Holding {
-  /** Bytes that are held for it now. Setting them may close connections, this one among them. */
+  /** Bytes held for it now. Setting them may close connections, this one included. */
   bytes: number;
 }
 
 /**
- * What connections make a process hold: requests that are half received or sent ahead, and answers that are not read yet. Each
- * connection has separate bounds; this is the bound on all of them together, because ten thousand times a small bound is
- * a large one. Beyond it connections are closed: those first that have held something for longest without ever being
- * done, and of these only such as hold half of the average or more. A client that sends whole requests and reads its answers holds
- * nothing for longer than a moment.
+ * What connections make a process hold: half-received requests, requests sent ahead, and unread answers. Each
+ * connection has separate bounds; this is the bound on all of them together, because ten thousand times a small bound
+ * is a large one. Beyond it connections are closed: first those that have held something for longest without ever
+ * finishing, and of these only those that hold half of the average or more. A client that sends whole requests and
+ * reads its answers holds nothing for longer than a moment.
  */
 export class HeldBytes {
   readonly #maxBytes: number;
@@ -32,7 +32,7 @@ export class HeldBytes {
     return this.#total;
   }
 
-  /** A connection's part of it, which begins with nothing. `close` ends the connection. */
+  /** A connection's part, initially nothing. `close` ends the connection. */
   hold(protocol: Protocol, close: () => void): Holding {
     return new CountedHolding(protocol, close, (holding, change) => {
       this.#total += change;

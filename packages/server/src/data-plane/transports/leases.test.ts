@@ -5,7 +5,7 @@ import { connectForTest, type GrpcTestClient } from "../../testing/grpc-client.t
 import { createTestService, type ListeningTransport, listenForTest } from "../../testing/test-service.ts";
 import { wholeGrpcServer } from "../../testing/whole-servers.ts";
 import type { Access } from "../access/access.ts";
-import { permissionsOf } from "../access/roles.ts";
+import { rolePermissions } from "../access/roles.ts";
 import { type StartedHttp, startHttp } from "./http/testing/start-http.ts";
 
 const policies = {
@@ -16,9 +16,9 @@ const policies = {
   default: "none",
 };
 
-/** Everybody is what their token says. */
+/** The token says what the caller may do. */
 const access: Access = {
-  identify: (token = "check") => ({ name: token, may: new Set(permissionsOf[token as "check"] ?? []) }),
+  identify: (token = "check") => ({ name: token, may: new Set(rolePermissions[token as "check"] ?? []) }),
 };
 
 const leaseTimes = { leaseMs: 10_000, staleMs: 60_000 };
@@ -68,7 +68,7 @@ function describeLeases(protocol: string, open: () => Promise<(asked: Asked, tok
       expect(await ask({ check: ada, want: 1 }, "nobody")).toMatchObject({ code: "permission_denied" });
     });
 
-    it("are not to be had of what is counted exactly", async () => {
+    it("are not granted for limits that are counted exactly", async () => {
       const exact = { ...ada, domain: "exact" };
       expect(await ask({ check: exact, want: 1 })).toMatchObject({ code: "not_leasable" });
     });

@@ -15,7 +15,7 @@ describe("names of a certificate", () => {
     expect(named("IP Address:FE80:0:0:0:0:0:0:A")).toEqual(["ip fe80::a"]);
   });
 
-  it("of kinds that nobody asks for are passed over", () => {
+  it("of irrelevant kinds are skipped", () => {
     expect(named('othername: UPN:"a, DNS:evil", DNS:good, DirName:"CN = a\\\\, b", Registered ID:1.2.3.4')).toEqual([
       "dns good",
     ]);
@@ -37,11 +37,11 @@ describe("names of a certificate", () => {
     "DNS:a,DNS:gateway.internal",
     "gateway.internal",
     ", DNS:gateway.internal",
-  ])("are none at all in a text that is not understood to its end: %s", (text) => {
+  ])("are none at all in a text that cannot be parsed to its end: %s", (text) => {
     expect(named(text)).toEqual([]);
   });
 
-  it("are none where there are none", () => {
+  it("are none if there are none", () => {
     expect(namesOfCertificate(undefined)).toEqual([]);
     expect(namesOfCertificate("")).toEqual([]);
   });

@@ -1,5 +1,5 @@
 import type { X509Certificate } from "node:crypto";
-import { parseIp, renderIp } from "sluice";
+import { parseIp, renderIp } from "sluice/internal";
 import { SettingError } from "../../settings/parse-settings.ts";
 
 /** A name in a certificate. */
@@ -8,14 +8,15 @@ export interface CertificateName {
   readonly value: string;
 }
 
-/** Which certificates may come in, of those that are vouched for. */
+/** Which of the valid certificates are accepted. */
 export interface ClientNames {
   admits(certificate: X509Certificate): boolean;
 }
 
 /**
- * Reads names of clients: host names (`*.internal` stands for one label), addresses, e-mail addresses and URIs. A certificate
- * is let in where one of its subject alternative names is one of these, of the same kind; its common name says nothing.
+ * Parses client names: host names (`*.internal` stands for one label), addresses, e-mail addresses and URIs. A
+ * certificate is accepted if one of its subject alternative names is one of these, of the same kind; its common name
+ * does not count.
  */
 export function parseClientNames(names: readonly string[]): ClientNames {
   const wanted = new Set<string>();
@@ -28,7 +29,7 @@ export function parseClientNames(names: readonly string[]): ClientNames {
   return {
     admits(certificate): boolean {
       return namesOfCertificate(certificate.subjectAltName).some(
-        ({ kind, value }) => wanted.has(`${kind} ${value}`) || (kind === "dns" && domains.has(domainOf(value))),
+        ({ kind, value }) => wanted.has(`${kind} ${value}`) || (kind === "dns" && domains.has(parentDomain(value))),
       );
     },
   };
@@ -47,13 +48,13 @@ function parseName(name: string): CertificateName {
   if (hostName.test(host)) return { kind: "dns", value: host };
   throw new SettingError(
     ["tlsClientNames"],
-    `${JSON.stringify(name)} is no name of a client; write a host name (* only as its whole first label), a URI, an e-mail ` +
+    `${JSON.stringify(name)} is not a client name; write a host name (* only as its whole first label), a URI, an e-mail ` +
       "address or an IP address",
   );
 }
 
-/** `.internal` of `gateway.internal`; nothing that a wildcard stands for where the first label is none. */
-function domainOf(host: string): string {
+/** `.internal` of `gateway.internal`; empty if the first label is not one that a wildcard may stand for. */
+function parentDomain(host: string): string {
   const label = firstLabel.exec(host);
   return label === null ? "" : host.slice(label[0].length);
 }
@@ -68,8 +69,8 @@ const kinds: ReadonlyMap<string, CertificateName["kind"]> = new Map([
 const entry = /([A-Za-z][A-Za-z0-9 ]*):([^",]*)("(?:[^"\\]|\\.)*")?(?:, |$)/y;
 
 /**
- * The names in the text that Node makes of a certificate's: `DNS:a.example, URI:spiffe://acme/b`. A value that could be taken
- * for several is in quotes there, as JSON. A text that does not read so to its very end yields no name at all.
+ * The names in Node's text of a certificate's: `DNS:a.example, URI:spiffe://acme/b`. An ambiguous value is quoted
+ * there, as JSON. A text that cannot be parsed to its very end yields no name at all.
  */
 export function namesOfCertificate(subjectAltName: string | undefined): readonly CertificateName[] {
   const names: CertificateName[] = [];

@@ -4,16 +4,16 @@ import { SettingError } from "../../settings/parse-settings.ts";
 import { readSettingFile } from "../../settings/read-setting-file.ts";
 import type { Settings } from "../../settings/settings.ts";
 
-/** What we show to clients, and who vouches for them, in PEM. */
+/** Our certificate, and the CAs for clients' certificates, in PEM. */
 export interface TlsFiles {
   readonly cert: string;
   readonly key: string;
   readonly clientCa: string | undefined;
-  /** Of our certificate. */
+  /** When our certificate expires. */
   readonly validTo: Date;
 }
 
-/** Reads the files that settings name, and tries whether they fit together. Throws a `SettingError` where they do not. */
+/** Reads the files that settings name, and checks that they fit together. Throws a `SettingError` if they do not. */
 export async function readTlsFiles(settings: Settings): Promise<TlsFiles> {
   const [cert = "", key = "", clientCa] = await Promise.all([
     readSettingFile("tlsCert", settings),
@@ -26,7 +26,7 @@ export async function readTlsFiles(settings: Settings): Promise<TlsFiles> {
   } catch (error) {
     throw new SettingError(["tlsCert", "tlsKey"], `${whyUnfit(error)} (${settings.tlsCert}, ${settings.tlsKey})`);
   }
-  // Without a single authority OpenSSL would fall back to those that come with Node, and let in half of the world.
+  // Without a single CA, OpenSSL would fall back to those that come with Node, and accept half of the world.
   if (clientCa !== undefined) certificatesIn("tlsClientCa", settings, clientCa);
   return { cert, key, clientCa, validTo: leaf!.validToDate };
 }
@@ -35,7 +35,10 @@ export async function readTlsFiles(settings: Settings): Promise<TlsFiles> {
 function certificatesIn(name: "tlsCert" | "tlsClientCa", settings: Settings, pem: string): readonly X509Certificate[] {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? [];
   if (blocks.length === 0)
-    throw new SettingError([name], `${settings[name]} holds no certificate; it should be in PEM (BEGIN CERTIFICATE)`);
+    throw new SettingError(
+      [name],
+      `${settings[name]} contains no certificate; it should be in PEM (BEGIN CERTIFICATE)`,
+    );
   return blocks.map((block, index) => {
     try {
       return new X509Certificate(block);
@@ -47,8 +50,8 @@ function certificatesIn(name: "tlsCert" | "tlsClientCa", settings: Settings, pem
 
 function whyUnfit(error: unknown): string {
   const { code = "", message = "" } = error as NodeJS.ErrnoException;
-  if (code === "ERR_OSSL_X509_KEY_VALUES_MISMATCH") return "the key is not that of the certificate";
+  if (code === "ERR_OSSL_X509_KEY_VALUES_MISMATCH") return "the key does not belong to the certificate";
   if (/ENCRYPTED|BAD_PASSWORD|INTERRUPTED_OR_CANCELLED|BAD_DECRYPT/.test(code))
-    return "the key is locked by a password; write it without one, readable by the server alone";
+    return "the key is encrypted with a password; write it without one, readable by the server alone";
   return `certificate and key cannot be used (${message.replace(/^error:[^:]*:/, "")}); they should be in PEM`;
 }

@@ -8,11 +8,11 @@ import { readTlsFiles, type TlsFiles } from "./tls-files.ts";
 
 /** What doors need for TLS. Certificates change while it runs. */
 export interface Tls {
-  /** For a server that is made now. */
+  /** For a server that is created now. */
   readonly options: TlsOptions;
-  /** Undefined: whoever is vouched for, or everybody where certificates of clients are not asked for. */
+  /** Undefined: every client with a valid certificate, or every client if none is required. */
   readonly clientNames: ClientNames | undefined;
-  /** Hears of certificates for new connections. Returns how to stop that. */
+  /** Called with certificates for new connections. Returns a function that unsubscribes. */
   onChange(listener: (context: SecureContextOptions) => void): () => void;
   /** Reads the files again now. */
   reload(): Promise<void>;
@@ -22,14 +22,14 @@ export interface Tls {
 export interface TlsSources {
   readonly settings: Settings;
   readonly log: Logger;
-  /** How often to look for changed files. */
+  /** How often to check the files for changes. */
   readonly pollMs?: number | undefined;
 }
 
 const dayMs = 24 * 60 * 60 * 1000;
 const warnAheadMs = 14 * dayMs;
 
-/** Undefined where settings name no certificate. Throws a `SettingError` where one cannot be used. */
+/** Undefined if settings name no certificate. Throws a `SettingError` if one cannot be used. */
 export async function createTls({ settings, log, pollMs }: TlsSources): Promise<Tls | undefined> {
   const { tlsCert, tlsKey, tlsClientCa, tlsClientNames } = settings;
   if (tlsCert === undefined || tlsKey === undefined) return undefined;
@@ -45,7 +45,7 @@ export async function createTls({ settings, log, pollMs }: TlsSources): Promise<
         loaded.cert !== current.cert || loaded.key !== current.key || loaded.clientCa !== current.clientCa;
       if (!changed) return;
       current = loaded;
-      const context = contextOf(loaded);
+      const context = contextOptions(loaded);
       for (const listener of listeners) listener(context);
       log.info("tls.reloaded", { certificate: tlsCert, validTo: loaded.validTo.toISOString() });
       warnOfEnd(loaded);
@@ -69,7 +69,7 @@ export async function createTls({ settings, log, pollMs }: TlsSources): Promise<
 
   return {
     get options(): TlsOptions {
-      return { ...contextOf(current), requestCert: tlsClientCa !== undefined, rejectUnauthorized: true };
+      return { ...contextOptions(current), requestCert: tlsClientCa !== undefined, rejectUnauthorized: true };
     },
     clientNames,
     onChange(listener): () => void {
@@ -84,7 +84,7 @@ export async function createTls({ settings, log, pollMs }: TlsSources): Promise<
   };
 }
 
-function contextOf({ cert, key, clientCa }: TlsFiles): SecureContextOptions {
+function contextOptions({ cert, key, clientCa }: TlsFiles): SecureContextOptions {
   return {
     cert,
     key,
@@ -94,8 +94,8 @@ function contextOf({ cert, key, clientCa }: TlsFiles): SecureContextOptions {
       ? undefined
       : {
           ca: clientCa,
-          // A client shows its certificate on every connection: a session that is resumed is believed without one, by what
-          // was so when it began.
+          // A client shows its certificate on every connection: a resumed session is trusted without one, as of when it
+          // began.
           secureOptions: constants.SSL_OP_NO_TICKET,
         }),
   };

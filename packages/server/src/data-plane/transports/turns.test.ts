@@ -18,7 +18,7 @@ it("lets others have their turn once the time of a round is spent", async () => 
   expect(turns.mayGoOn()).toBe(true);
 });
 
-it("carries out what waits in its order, as much in a round as there is time for, and lets none overtake", async () => {
+it("runs waiting steps in order, as many in a turn as there is time for, and lets none overtake", async () => {
   const turns = new Turns();
   const done: number[] = [];
   for (let i = 0; i < 5; i++)

@@ -2,24 +2,24 @@
 const turnMs = 2;
 
 /**
- * Shares the event loop between connections. What a client sends ahead of its answers is carried out in steps, and all
- * connections together get two milliseconds of such steps in each round of the event loop: a client that waits for each answer
- * never waits behind the backlog of those that do not.
+ * Shares the event loop between connections. What a client sends ahead of its answers runs in steps, and all
+ * connections together get two milliseconds of such steps in each turn of the event loop: a client that waits for each
+ * answer never waits behind the backlog of those that do not.
  */
 export class Turns {
-  /** Steps that wait for a later round, in the order in which they came. */
+  /** Steps that wait for a later turn, in order of arrival. */
   readonly #waiting: (() => void)[] = [];
   #endsMs = 0;
   #isBegun = false;
 
-  /** Whether the next step may follow at once. If not, it goes to `later`. */
+  /** Whether the next step may follow at once. If not, pass it to `later`. */
   mayGoOn(): boolean {
     if (this.#waiting.length > 0) return false;
     if (!this.#isBegun) this.#begin();
     return performance.now() < this.#endsMs;
   }
 
-  /** Carries out a step in a later round, behind those that wait already. */
+  /** Runs a step in a later turn, behind those that wait already. */
   later(step: () => void): void {
     this.#waiting.push(step);
     if (!this.#isBegun) this.#begin();

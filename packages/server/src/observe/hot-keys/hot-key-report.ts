@@ -1,19 +1,20 @@
-import type { HotKey, HotKeys, HotKeyTotals } from "sluice";
+import type { HotKey, HotKeys } from "sluice";
+import type { HotKeyTotals } from "sluice/internal";
 import { hottest, sumByName } from "./hottest.ts";
 
-/** What one process knows of the counters that are asked for most, and of those that are denied most. */
+/** The counters of one process that are asked for or denied most. */
 export interface HotKeyReport {
   /** Each policy, scope and subject once, in no order. */
   readonly keys: readonly HotKey[];
   readonly totals: HotKeyTotals;
 }
 
-/** As many as the sketch has names of. */
+/** More than the sketch has names. */
 const everyName = 1_000;
 
-/** So many by rate, and so many by denials. */
+/** The top `count` by rate, and the top `count` by denials. */
 export function reportHotKeys(hotKeys: Pick<HotKeys, "top" | "totals">, count: number): HotKeyReport {
-  // Several counters have the same name where long subjects were cut, or a version of the policy is on trial.
+  // Several counters have the same name if long subjects were cut, or a version of the policy is on trial.
   const keys = sumByName(hotKeys.top({ by: "rate", count: everyName }));
   const chosen = new Set([...hottest(keys, "rate", count), ...hottest(keys, "denials", count)]);
   return { keys: [...chosen], totals: hotKeys.totals() };
@@ -34,7 +35,9 @@ export function encodeReport({ keys, totals }: HotKeyReport): unknown {
   };
 }
 
-/** Undefined for what is no report, such as a node of another version tells. What is no key is left out. */
+/**
+ * Undefined if it is not a report, such as one from a node of another version. Entries that are not keys are left out.
+ */
 export function decodeReport(value: unknown): HotKeyReport | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   const { totals, keys } = value as { readonly totals?: unknown; readonly keys?: unknown };

@@ -1,20 +1,20 @@
 import type { HotKeyOrder } from "@sluice/protocol/http";
 import type { HotKey } from "sluice";
 
-/** The hottest of them, hottest first: by what is surely theirs, or by their denials, of which each has some. */
+/** The hottest keys, hottest first: by their certain rate, or by their denials if they have any. */
 export function hottest<Key extends HotKey>(keys: readonly Key[], by: HotKeyOrder, count: number): readonly Key[] {
-  const weightOf = (key: Key): number => (by === "rate" ? key.perSecond - key.errorPerSecond : key.deniedPerSecond);
+  const keyWeight = (key: Key): number => (by === "rate" ? key.perSecond - key.errorPerSecond : key.deniedPerSecond);
   return keys
-    .filter((key) => weightOf(key) > 0)
-    .sort((one, other) => weightOf(other) - weightOf(one))
+    .filter((key) => keyWeight(key) > 0)
+    .sort((one, other) => keyWeight(other) - keyWeight(one))
     .slice(0, count);
 }
 
-/** Adds up what has the same policy, scope and subject, each with of how many it is the sum. */
+/** Adds up keys with the same policy, scope and subject, and counts them. */
 export function sumByName(keys: Iterable<HotKey>): readonly SummedHotKey[] {
   const sums = new Map<string, SummedHotKey>();
   for (const key of keys) {
-    // As a list in JSON, because a subject may hold whatever separates.
+    // A JSON list, because a subject may contain any separator.
     const name = JSON.stringify([key.policy, key.scope, key.subject]);
     const sum = sums.get(name);
     sums.set(name, sum === undefined ? { ...key, parts: 1 } : add(sum, key));

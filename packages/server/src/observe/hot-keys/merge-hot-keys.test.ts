@@ -1,13 +1,13 @@
 import type { HotKey } from "sluice";
 import { describe, expect, it } from "vitest";
-import { mergeHotKeys, type ToldHotKeys } from "./merge-hot-keys.ts";
+import { mergeHotKeys, type NodeHotKeys } from "./merge-hot-keys.ts";
 
 const key = (subject: string, perSecond: number, more: Partial<HotKey> = {}): HotKey => ({
   ...{ policy: "api", scope: "user", subject, perSecond, deniedPerSecond: 0, errorPerSecond: 0 },
   ...more,
 });
 
-function told(name: string, ageMs: number, ...keys: readonly HotKey[]): ToldHotKeys {
+function told(name: string, ageMs: number, ...keys: readonly HotKey[]): NodeHotKeys {
   const sum = (read: (one: HotKey) => number): number => keys.reduce((total, one) => total + read(one), 0);
   const totals = { perSecond: sum((one) => one.perSecond), deniedPerSecond: sum((one) => one.deniedPerSecond) };
   return { node: { id: `${name}-1`, name }, ageMs, report: { keys, totals } };
@@ -40,7 +40,7 @@ describe("hot keys of several nodes", () => {
     });
   });
 
-  it("are ordered by what is surely theirs, and cut off", () => {
+  it("are ordered by their certain rate, and cut off", () => {
     const keys = [key("sure", 60), key("perhaps", 100, { errorPerSecond: 90 }), key("least", 5)];
     const { keys: merged } = mergeHotKeys([told("one", 0, ...keys)], { count: 2 });
     expect(merged.map(({ subject }) => subject)).toEqual(["sure", "perhaps"]);
@@ -61,7 +61,7 @@ describe("hot keys of several nodes", () => {
     expect(mergeHotKeys([told("one", 0, ...keys)]).keys).toHaveLength(3);
   });
 
-  it("are nobody's where nobody told", () => {
+  it("are empty without reports", () => {
     expect(mergeHotKeys([])).toEqual({
       ...{ by: "rate", keys: [], totals: { perSecond: 0, deniedPerSecond: 0 }, told: 0, oldestMs: 0 },
     });

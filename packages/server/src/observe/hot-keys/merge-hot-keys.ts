@@ -1,48 +1,45 @@
-import type { HotKeyOrder } from "@sluice/protocol/http";
-import type { HotKeyTotals } from "sluice";
+import { type HotKeyOrder, usualHotKeys } from "@sluice/protocol/http";
+import type { HotKeyTotals } from "sluice/internal";
 import type { HotKeyReport } from "./hot-key-report.ts";
 import { hottest, type SummedHotKey, sumByName } from "./hottest.ts";
 
-/** A report, and who told it. */
-export interface ToldHotKeys {
+/** A report, and its node. */
+export interface NodeHotKeys {
   readonly node: { readonly id: string; readonly name: string };
   /** How long ago. */
   readonly ageMs: number;
   readonly report: HotKeyReport;
 }
 
-/** What several nodes told, as one. `parts` of a key is how many of them tell of it. */
+/** The reports of several nodes, merged. `parts` of a key is how many of them list it. */
 export interface MergedHotKeys {
   readonly by: HotKeyOrder;
   /** Hottest first. */
   readonly keys: readonly SummedHotKey[];
   readonly totals: HotKeyTotals;
-  /** How many nodes told, and how old the oldest of that is. */
+  /** How many nodes reported, and how old the oldest report is. */
   readonly told: number;
   readonly oldestMs: number;
 }
 
-export interface HotKeysWish {
+export interface HotKeysRequest {
   /** Absent: `rate`. */
   readonly by?: HotKeyOrder | undefined;
   /** 1 … 100; absent: 20. */
   readonly count?: number | undefined;
 }
 
-export const usualHotKeys = 20;
-export const mostHotKeys = 100;
-
 /**
- * Rates, errors and totals are added up. What a node does not tell of, because it is not among its hottest, is missing from a sum;
- * so a key that few nodes tell of may be hotter than it seems, by less on each of the others than the least that they tell of.
+ * Adds up rates, errors and totals. A key that is not among a node's hottest is missing from that node's report, so a
+ * key that few nodes list may be hotter than its sum: on each of the others, by less than the least that node lists.
  */
 export function mergeHotKeys(
-  told: readonly ToldHotKeys[],
-  { by = "rate", count = usualHotKeys }: HotKeysWish = {},
+  reports: readonly NodeHotKeys[],
+  { by = "rate", count = usualHotKeys }: HotKeysRequest = {},
 ): MergedHotKeys {
-  const keys = sumByName(told.flatMap(({ report }) => report.keys));
+  const keys = sumByName(reports.flatMap(({ report }) => report.keys));
   const sum = (read: (totals: HotKeyTotals) => number): number =>
-    told.reduce((total, { report }) => total + read(report.totals), 0);
+    reports.reduce((total, { report }) => total + read(report.totals), 0);
   return {
     by,
     keys: hottest(keys, by, count),
@@ -50,7 +47,7 @@ export function mergeHotKeys(
       perSecond: sum(({ perSecond }) => perSecond),
       deniedPerSecond: sum(({ deniedPerSecond }) => deniedPerSecond),
     },
-    told: told.length,
-    oldestMs: told.reduce((oldest, { ageMs }) => Math.max(oldest, ageMs), 0),
+    told: reports.length,
+    oldestMs: reports.reduce((oldest, { ageMs }) => Math.max(oldest, ageMs), 0),
   };
 }

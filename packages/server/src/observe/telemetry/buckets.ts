@@ -6,13 +6,13 @@ export const durationBounds: readonly number[] = [
   ...[0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1],
 ];
 
-/** How full a counter is, finer where it matters: from where warnings begin. */
+/** How full a counter is, finer near the top, where warnings begin. */
 export const shareBounds: readonly number[] = [0.1, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 1];
 
-/** Observations sorted by size: plain numbers, because they are counted far more often than they are read. */
+/** Observations by size: plain numbers, because they are counted far more often than they are read. */
 export interface Buckets {
   readonly bounds: readonly number[];
-  /** How many are at most as large as each bound and larger than the one before; the last of all bounds. */
+  /** How many are at most as large as each bound and larger than the one before; last, those above all bounds. */
   readonly counts: Float64Array;
   sum: number;
 }
@@ -29,7 +29,7 @@ export function observe(buckets: Buckets, value: number): void {
   buckets.sum += value;
 }
 
-/** As a histogram's series, whose buckets hold everything up to their bound. `unit` is what a bound is worth. */
+/** A histogram's series, whose buckets hold everything up to their bound. `unit` is what a bound is worth. */
 export function* histogramSamples(
   { bounds, counts, sum }: Pick<Buckets, "bounds" | "counts" | "sum">,
   labels: readonly string[],

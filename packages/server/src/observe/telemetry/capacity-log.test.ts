@@ -36,7 +36,7 @@ function started(policies: readonly string[] = ["p", "q"]) {
 }
 
 describe("the warning of limits that are nearly reached", () => {
-  it("names policies whose subjects come near, with how often, and nobody else", () => {
+  it("names policies whose subjects come near, with how often, and no others", () => {
     const { lines, check, look } = started();
     check("p", 12);
     check("q", 8);
@@ -61,7 +61,7 @@ describe("the warning of limits that are nearly reached", () => {
     expect(lines).toHaveLength(3);
   });
 
-  it("tells of checks that were refused at once, once, by reason", () => {
+  it("reports checks that were refused at once, once, by reason", () => {
     const { lines, metrics, look } = started();
     metrics.countShed("rate", 3);
     metrics.countShed("rate", 4);

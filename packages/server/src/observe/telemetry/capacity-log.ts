@@ -1,6 +1,6 @@
 import type { Logger } from "./logger.ts";
 
-/** How often policies came near their limits, by policy: numbers that only grow. */
+/** How often policies came near their limits, by policy: counts that only grow. */
 export type NearLimits = () => Iterable<NearLimit>;
 
 export interface NearLimit {
@@ -18,21 +18,22 @@ export interface CapacitySources {
 }
 
 export interface CapacityLog {
-  /** Looks now, as it does by itself every minute. */
+  /** Looks now, as it does every minute. */
   look(): void;
   close(): void;
 }
 
 const lookEveryMs = 60_000;
-/** After so long a policy is told of again. */
+/** How long until the same policy is logged again. */
 const silentForMs = 10 * 60_000;
-/** Less than this share of a policy's checks near its limit is the ordinary run of things. */
+/** A smaller share of a policy's checks near its limit is normal. */
 const worthTelling = 0.1;
 const maxTold = 10;
 
 /**
- * Warns once a minute of checks that were refused at once, and of policies whose subjects come near their limits: those where a tenth of the last minute's checks found a window
- * over four fifths full. From figures that are kept anyway, so checks do not pay for it.
+ * Warns once a minute about checks refused at once, and about policies whose subjects come near their limits: those
+ * where a tenth of the last minute's checks found a window over four fifths full. It reads counts that exist anyway, so
+ * checks do not pay for it.
  */
 export function createCapacityLog(
   { nearLimits, shed }: CapacitySources,

@@ -24,7 +24,7 @@ function started(options: Partial<DecisionLogOptions> = {}) {
 }
 
 describe("the log of decisions", () => {
-  it("tells who was allowed or denied, by which policy, and how full the counter is", () => {
+  it("says who was allowed or denied, by which policy, and how full the counter is", () => {
     const { lines, check } = started();
     for (let i = 0; i < 3; i++) check();
     expect(lines.map(({ event }) => event)).toEqual(["check.allowed", "check.allowed", "check.denied"]);
@@ -36,7 +36,7 @@ describe("the log of decisions", () => {
     expect(lines[2]!.retryAfterMs).toBeGreaterThan(0);
   });
 
-  it("is not there at all where nobody would see it", () => {
+  it("does not exist if its lines would not be written", () => {
     const log = { debug: (): void => undefined };
     for (const level of ["silent", "error", "warn", "info"] as const)
       expect(createDecisionLog({ log, level, sample: 1 })).toBeUndefined();
@@ -44,21 +44,21 @@ describe("the log of decisions", () => {
     expect(createDecisionLog({ log, level: "trace", sample: 1 })).toBeDefined();
   });
 
-  it("tells of as large a share as it is told to", () => {
+  it("logs the configured share", () => {
     let turn = 0;
     const { lines, check } = started({ sample: 0.25, random: () => (turn++ % 4) / 4 });
     for (let i = 0; i < 100; i++) check(`u${i}`);
     expect(lines).toHaveLength(25);
   });
 
-  it("tells of fewer where their dimensions are long: 256 KiB a second, and one more decision at most", () => {
+  it("logs fewer if their dimensions are long: 256 KiB a second, and one more decision at most", () => {
     const { lines, check } = started();
     for (let i = 0; i < 1_000; i++) check(`${"u".repeat(1_020)}${i}`);
     expect(lines.length).toBeGreaterThan(240);
     expect(lines.length).toBeLessThanOrEqual(257);
   });
 
-  it("tells of a thousand a second at most, and then how many it left out", () => {
+  it("logs a thousand a second at most, and then how many it left out", () => {
     let nowMs = 0;
     const { lines, check } = started({ nowMs: () => nowMs });
     for (let i = 0; i < 1_500; i++) check(`u${i}`);

@@ -12,13 +12,16 @@ export interface DecisionLogOptions {
   readonly nowMs?: () => number;
 }
 
-/** Most decisions logged in a second, and most characters of their dimensions: logs are for looking at, not for counting. */
+/**
+ * The most decisions logged in a second, and the most characters of their dimensions: logs are for reading, not for
+ * counting.
+ */
 const linesPerSecond = 1_000;
 const charactersPerSecond = 262_144;
 
 /**
- * Tells of single decisions: whom they were about, what was left, and why. Undefined where nobody would see it, so that it
- * costs nothing then.
+ * Logs single decisions: subject, remainder and reason. Undefined if the line would not be written, so that it costs
+ * nothing then.
  */
 export function createDecisionLog(
   options: DecisionLogOptions,
@@ -42,21 +45,21 @@ export function createDecisionLog(
       return;
     }
     lines += 1;
-    characters += charactersOf(request);
-    const fields = { ...fieldsOf(request, decision), ...(leftOut > 0 && { leftOut }) };
+    characters += countCharacters(request);
+    const fields = { ...renderFields(request, decision), ...(leftOut > 0 && { leftOut }) };
     leftOut = 0;
     log.debug(decision.allowed ? "check.allowed" : "check.denied", fields);
   };
 }
 
-function charactersOf({ dimensions = {} }: CheckRequest): number {
+function countCharacters({ dimensions = {} }: CheckRequest): number {
   let characters = 0;
   for (const name in dimensions) characters += name.length + (dimensions[name]?.length ?? 0);
   return characters;
 }
 
-/** What was not asked or does not apply is left out. `dimensions` is what `logHashSubjects` hides. */
-function fieldsOf(request: CheckRequest, decision: Decision): Readonly<Record<string, unknown>> {
+/** Leaves out what was not asked or does not apply. `logHashSubjects` hides `dimensions`. */
+function renderFields(request: CheckRequest, decision: Decision): Readonly<Record<string, unknown>> {
   const { reason, policy, version, scope, cost, used, limit, remaining, retryAfterMs, degraded } = decision;
   return {
     domain: request.domain ?? "default",

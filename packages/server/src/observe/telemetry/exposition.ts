@@ -1,4 +1,4 @@
-/** One metric with all its series, read out when somebody scrapes. */
+/** One metric with all its series, read at each scrape. */
 export interface Family {
   readonly name: string;
   readonly help: string;
@@ -12,21 +12,21 @@ export interface Sample {
   /** Values of the family's labels. */
   readonly labels: readonly string[];
   readonly value: number;
-  /** Of histograms: which of its series this is. */
+  /** For histograms: which of its series this is. */
   readonly part?: { readonly suffix: "_bucket"; readonly le: number } | { readonly suffix: "_sum" | "_count" };
 }
 
 export const expositionType = "text/plain; version=0.0.4; charset=utf-8";
 
-/** In Prometheus' text format. `constant` are labels that every sample has. */
+/** Renders Prometheus' text format. `constant` are labels that every sample has. */
 export function renderFamilies(families: Iterable<Family>, constant: Readonly<Record<string, string>> = {}): string {
   return [...renderSlices(families, constant)].join("");
 }
 
-/** So many lines are rendered in about two milliseconds. */
+/** This many lines are rendered in about two milliseconds. */
 const linesPerSlice = 1_000;
 
-/** The same in pieces, between which others may have their turn. */
+/** The same in pieces, between which other work may have its turn. */
 export function* renderSlices(
   families: Iterable<Family>,
   constant: Readonly<Record<string, string>> = {},
@@ -62,13 +62,13 @@ export function* renderSlices(
 }
 
 /**
- * Several pages as one, such as those of several processes: each metric is told of once, with the series of all. They must
+ * Joins several pages, such as those of several processes: each metric appears once, with the series of all. They must
  * differ in a label.
  */
 export function joinExpositions(pages: readonly string[]): string {
   const families = new Map<string, string[]>();
   for (const page of pages) {
-    // Lines end in a line feed alone: a label may hold whatever else ends lines for a regular expression.
+    // Lines end in a line feed alone: a label may contain other characters that end lines for a regular expression.
     for (const block of page.split(/(?<=\n)(?=# HELP )/)) {
       const [help = "", type = "", ...samples] = block.trimEnd().split("\n");
       if (help === "") continue;

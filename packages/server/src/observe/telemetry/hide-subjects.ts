@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from "node:crypto";
 
-/** Dimensions that say nothing of whom a request is from. */
+/** Dimensions that do not identify the caller. */
 const harmless: ReadonlySet<string> = new Set(["method", "tier", "region"]);
 
 /** Values of dimensions as they may be logged. */
@@ -11,7 +11,7 @@ export type ShowSubject = (subject: string) => string;
 
 /**
  * Subjects as short hashes under a key of this process: the same subject has the same hash until the process ends, and
- * nobody can try out which subject that is. The endpoint is hashed as well, because paths hold ids.
+ * a reader cannot find the subject by trying. The endpoint is hashed as well, because paths contain ids.
  */
 export function createHideSubjects(key: Buffer = randomBytes(32)): HideSubjects {
   const hash = createHash(key);
@@ -21,7 +21,7 @@ export function createHideSubjects(key: Buffer = randomBytes(32)): HideSubjects 
     );
 }
 
-/** The same for the subject of a limit. That of a limit for everybody is empty, and stays so. */
+/** The same for the subject of a limit. A limit without dimensions has an empty one, which stays empty. */
 export function createHideSubject(key: Buffer = randomBytes(32)): ShowSubject {
   const hash = createHash(key);
   return (subject) => (subject === "" ? subject : hash(subject));

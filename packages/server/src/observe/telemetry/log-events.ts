@@ -19,6 +19,7 @@ export const logEvents = {
   "connection.refused": "connections refused: too many are open",
   "connection.closed_for_memory": "connections closed: clients left too much unread or half sent",
   "connection.closed_for_share": "gRPC connection closed: it used more than its share of this process",
+  "connection.failed": "gRPC connection closed: its client broke a rule of HTTP/2",
   "tls.client_refused": "client refused: no name in its certificate is allowed",
   "tls.handshake_failed": "TLS handshake failed",
   "tls.reloaded": "certificates reloaded",
@@ -121,6 +122,10 @@ export const logEvents = {
   "rollout.moved": "a rollout moved to its next state",
   "rollout.tallies_recovered": "the policy store accepts rollout tallies again",
   "rollout.tallies_waiting": "the policy store does not accept rollout tallies; they wait in memory",
+  // Usage
+  "usage.waiting": "the policy store does not accept usage; sums wait in memory",
+  "usage.stored_again": "the policy store accepts usage again",
+  "usage.dropped": "sums of usage cannot be stored, and were dropped",
   // Checks and requests
   "check.failed_in_batch": "a check in a batch failed",
   "check.shed": "checks refused: too many were waiting (pending) or arriving (rate)",

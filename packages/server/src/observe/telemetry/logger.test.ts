@@ -101,7 +101,7 @@ describe("the logger", () => {
     expect(JSON.parse(text)).toMatchObject({ dimensions });
   });
 
-  it("writes a bounded line, whatever it is handed, and says what it left out", () => {
+  it("writes a bounded line, whatever it is given, and says what it left out", () => {
     const huge = "a".repeat(5_000_000);
     const err = Object.assign(new Error(`ERR ${huge}`), {
       command: { name: "auth", args: [secret] },
@@ -140,7 +140,7 @@ describe("the logger", () => {
     expect(JSON.parse(logged(fields))).toMatchObject(fields);
   });
 
-  it("logs whom a request is from as hashes where it is told so: the same for the same, and never the value", () => {
+  it("logs callers as hashes if configured: the same for the same, and never the value", () => {
     const stdout = capture();
     const log = createLogger({ level: "info", format: "json", stdout, stderr: capture(), hashSubjects: true });
     const dimensions = { user: "ann@example.com", ip: "203.0.113.7", method: "GET", endpoint: "/users/4711" };
@@ -170,7 +170,7 @@ describe("the logger", () => {
     expect(JSON.parse(stdout.text)).toMatchObject({ leftOut: 2_005 });
   });
 
-  it("bounds warnings and errors of one kind, tells how many it left out, and bounds nothing else", () => {
+  it("bounds warnings and errors of one kind, says how many it left out, and bounds nothing else", () => {
     let nowMs = 0;
     const stdout = capture();
     const log = createLogger({ level: "info", format: "json", stdout, stderr: capture(), nowMs: () => nowMs });

@@ -1,19 +1,20 @@
 import { pino } from "pino";
-import { type Problem, printable, printableJson } from "sluice";
+import type { Problem } from "sluice";
+import { printable, printableJson, renderPolicyProblem } from "sluice/internal";
 import type { LogFormat, LogLevel } from "../../settings/settings.ts";
 import { createHideSubjects, type HideSubjects } from "./hide-subjects.ts";
 import { type LogEvent, logEvents } from "./log-events.ts";
 import { redactFields } from "./redact-fields.ts";
-import { renderPolicyProblem } from "./render-policy-problem.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 type Write = (event: LogEvent, fields?: Fields) => void;
 
 /**
- * What the server asks of a logger: the event, which has its sentence in `logEvents`, then the fields.
+ * The interface of a logger: the event, whose sentence is in `logEvents`, then the fields.
  *
  * - `error`: an operator has to act: policies refused, a counter server that refuses, a request that failed here
- * - `warn`: something is wrong, and the server goes on: counters unavailable, timeouts, load shed, limits nearly reached
+ * - `warn`: something is wrong, but the server keeps going: counters unavailable, timeouts, load shed, limits nearly
+ *   reached
  * - `info`: what an operator does, and what comes of it: start, stop, reloads, connections
  * - `debug`: single decisions, and other frequent events
  * - `trace`: calls to counter servers, summed up
@@ -35,19 +36,19 @@ export interface LoggerOptions {
   readonly format: LogFormat;
   readonly stdout: TextOutput;
   readonly stderr: TextOutput;
-  /** Whether whom requests are from is logged as hashes only. */
+  /** Whether the values that identify callers are logged only as hashes. */
   readonly hashSubjects?: boolean;
   readonly nowMs?: () => number;
 }
 
-/** Most lines of one event per period, for events that something outside can cause over and over. */
+/** The most lines of one event per period, for events that outsiders can cause repeatedly. */
 const warnings = { lines: 60, everyMs: 60_000 } as const;
 const particulars = { lines: 1_000, everyMs: 1_000 } as const;
 
 /**
- * Writes logs. Secrets are blotted out of every line, by the names of fields and by what they look like, and every line is bounded
- * in length. Lines that something outside can cause are bounded in number as well, by their event; the next one that is written says
- * how many were left out. So whatever arrives, logging it costs bounded work.
+ * Writes logs. Secrets are removed from every line, by field name and by their looks, and every line is bounded in
+ * length. Lines that outsiders can cause are also bounded in number, by event; the next one written says how many were
+ * left out. So whatever arrives, logging it costs bounded work.
  */
 export function createLogger(options: LoggerOptions): Logger {
   const { level, format, stdout, stderr, hashSubjects = false } = options;
@@ -97,7 +98,7 @@ export function createLogger(options: LoggerOptions): Logger {
   };
 }
 
-/** The line's own keys are not a caller's to set. */
+/** Callers may not set the line's own keys. */
 function withoutReserved(fields: Fields = {}): Fields {
   if (!("event" in fields || "message" in fields)) return fields;
   const { event: _event, message: _message, ...rest } = fields;

@@ -1,15 +1,15 @@
 import { readdir, readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import type { LeaseFigures } from "./lease-families.ts";
+import type { LeaseStats } from "./lease-metrics.ts";
 import { createMetrics } from "./metrics.ts";
-import type { RedisFigures } from "./redis-families.ts";
-import { StoreFigures } from "./store-families.ts";
+import type { RedisStats } from "./redis-metrics.ts";
+import { noUsage, StoreMetrics } from "./store-metrics.ts";
 
 const root = fileURLToPath(new URL("../../../../..", import.meta.url));
 const page = await readFile(`${root}docs/metrics.md`, "utf8");
 
-const redis: RedisFigures = {
+const redis: RedisStats = {
   ...{
     calls: 0,
     questions: 0,
@@ -25,11 +25,11 @@ const redis: RedisFigures = {
   },
   ...{ waiting: 0, inFlight: 0, shards: [], ready: true },
 };
-const leases: LeaseFigures = {
+const leases: LeaseStats = {
   ...{ leases: 0, stale: 0, tokens: 0, local: 0, denials: 0, central: 0, fetches: 0, refused: 0, failed: 0 },
   ...{ granted: 0, spent: 0, returned: 0, lost: 0 },
 };
-const figures = {
+const memoryStats = {
   counters: 0,
   bytes: 0,
   evictedLive: 0,
@@ -42,12 +42,12 @@ const figures = {
 
 const noHotKeys = { keys: [], totals: { perSecond: 0, deniedPerSecond: 0 } };
 
-/** Everything that any server tells. */
+/** Everything that any server exports. */
 const { families } = createMetrics({
   version: "1",
   sources: {
     generation: () => 1,
-    counters: () => figures,
+    counters: () => memoryStats,
     redis: () => redis,
     leases: () => leases,
     hotKeys: { count: 1, read: () => noHotKeys, show: (subject) => subject },
@@ -55,9 +55,9 @@ const { families } = createMetrics({
     connections: () => ({ http: 0, grpc: 0, resp: 0, admin: 0 }),
     spans: () => ({ exported: 0, dropped: 0 }),
     snapshot: () => ({ inUse: false, writtenMs: undefined }),
-    store: new StoreFigures(() => ({
+    store: new StoreMetrics(() => ({
       ...{ state: "current", newest: 0, generation: 0, pushed: false, killSwitch: undefined },
-      ...{ problems: 0, overridden: 0 },
+      ...{ problems: 0, overridden: 0, usage: noUsage },
     })),
   },
 });
@@ -83,7 +83,7 @@ describe("docs/metrics.md", () => {
     ([, name, labels = "", type]) => ({ name, labels: labels === "" ? [] : labels.split(","), type }),
   );
 
-  it("lists every metric with its labels and its type, and none that there is not", () => {
+  it("lists every metric with its labels and its type, and no others", () => {
     const known = families.map(({ name, labels, type }) => ({ name, labels, type }));
     const byName = (a: { name: string | undefined }, b: { name: string | undefined }): number =>
       a.name! < b.name! ? -1 : 1;

@@ -24,7 +24,7 @@ const limiter = createLimiter({
 });
 
 describe("metrics", () => {
-  it("tell of counters and of the configuration when they are scraped", async () => {
+  it("show counters and the configuration when they are scraped", async () => {
     const metrics = createMetrics({ version: "1", sources });
     const text = await metrics.render();
     for (const line of [
@@ -41,7 +41,7 @@ describe("metrics", () => {
     expect(await metrics.render()).toContain("\nsluice_counters_evicted_total 3\n");
   });
 
-  it("give no more policies a label than they are told to", async () => {
+  it("give no more policies a label than configured", async () => {
     const metrics = createMetrics({ version: "1", sources, maxPolicyLabels: 2 });
     metrics.usePolicies(limiter.snapshot.policySet);
     for (const endpoint of ["/a", "/b", "/c", "/none"])
@@ -118,7 +118,7 @@ describe("metrics", () => {
     metrics.usePolicies({ policies: [{ ...a!, version: 1 }] });
     count(1);
     expect([await total(1), await total(2)]).toEqual([4, 1]);
-    // Both in force, and told again of it: each is counted by itself, with windows of both.
+    // Both in force, and applied again: each is counted separately, with windows of both.
     const both = { policies: [1, 2].map((version) => ({ ...a!, version })) };
     for (let times = 0; times < 2; times++) {
       metrics.usePolicies(both);
@@ -129,7 +129,7 @@ describe("metrics", () => {
     expect([await total(1), await total(2)]).toEqual([6, 5]);
   });
 
-  it("tell of a limit of 0 as full, in numbers", async () => {
+  it("show a limit of 0 as full, in numbers", async () => {
     const nothing = createLimiter({
       policies: { policies: [{ id: "z", limits: [{ windows: ["0/s"] }] }], default: "none" },
     });
@@ -177,7 +177,7 @@ describe("metrics", () => {
     expect(await series()).toEqual([]);
   });
 
-  it("tell of counters on servers in place of counters in memory, and label at most 500 of them", async () => {
+  it("show counters on servers in place of counters in memory, and label at most 500 of them", async () => {
     const shards = Array.from({ length: 600 }, (_, i) => ({
       name: `s${i}:6379`,
       cell: i === 0 ? "acme" : undefined,
@@ -252,7 +252,7 @@ describe("metrics", () => {
     expect([...(await metrics.render()).matchAll(/^sluice_redis_breaker_open\{/gm)]).toHaveLength(1);
   });
 
-  it("count methods that nobody knows together", async () => {
+  it("count unknown methods together", async () => {
     const metrics = createMetrics({ version: "1", sources });
     metrics.countHttpRequest("BREW", "unmatched", 404);
     expect(await metrics.render()).toContain(
@@ -266,7 +266,7 @@ describe("metrics", () => {
     metrics.countHttpRequest("POST", "/v1/check", 200, 0.000_2);
     metrics.countGrpcCall("sluice.v1.RateLimiter/Check", "OK", 0.000_02);
     metrics.countRespCommand("CL.THROTTLE", "answered");
-    metrics.checksOf("grpc").count += 64;
+    metrics.checkCount("grpc").count += 64;
     metrics.countTurnedAway("resp", "too_many");
     metrics.countShed("rate", 5);
     expect(metrics.refused.shed).toEqual({ pending: 0, rate: 5 });
@@ -311,7 +311,7 @@ describe("metrics", () => {
     expect(new Set(samples.map((line) => line.replace(/ \S+$/, ""))).size).toBe(samples.length);
   });
 
-  it("join pages whatever their labels hold, also what ends a line elsewhere", () => {
+  it("join pages whatever their labels contain, even other line ends", () => {
     const pages = ["1", "2"].map((worker) => {
       const labels = [`a\u2028# HELP b`, "c\r# HELP d", "e\u2029# HELP f"];
       const family: Family = {
@@ -338,7 +338,7 @@ describe("metrics", () => {
   });
 });
 
-describe("figures of decisions", () => {
+describe("metrics of decisions", () => {
   const policy = (version: number, windows: readonly unknown[]) => ({
     policies: [{ id: "p", version, limits: [{ name: "each", by: ["user"], windows }] }],
     default: "none",
@@ -367,7 +367,7 @@ describe("figures of decisions", () => {
     };
   }
 
-  it("tell cost that was taken from cost that was denied, and charge a replay to nobody", async () => {
+  it("separate cost taken from cost denied, and do not charge a replay", async () => {
     const { check, lines } = started();
     check({ cost: 2, id: "once" });
     check({ cost: 2, id: "once" });
@@ -384,7 +384,7 @@ describe("figures of decisions", () => {
     expect(await lines("replays_total")).toEqual(["sluice_replays_total 1"]);
   });
 
-  it("tell which window limits, by index and name, and how full it was", async () => {
+  it("show which window limits, by index and name, and how full it was", async () => {
     const { clock, check, lines } = started();
     check({ cost: 2 });
     check();
@@ -411,7 +411,7 @@ describe("figures of decisions", () => {
     ]);
   });
 
-  it("tell versions of a policy apart, keep the one before for another scrape, and sum up the rest", async () => {
+  it("separate versions of a policy, keep the one before for another scrape, and sum up the rest", async () => {
     const { check, edit, lines } = started();
     check();
     edit(policy(2, windows));
@@ -456,7 +456,7 @@ describe("figures of decisions", () => {
     ]);
   });
 
-  it("have the domain of the policy that spoke, and never what a request calls its domain", async () => {
+  it("have the domain of the deciding policy, and never what a request calls its domain", async () => {
     const { check, lines, edit } = started();
     const limits = [{ by: ["user"], windows: ["1/h"] }];
     edit({ policies: [{ id: "orders", domain: "shop", limits }], default: { limits } });
@@ -496,7 +496,7 @@ describe("figures of decisions", () => {
     expect(await metrics.render()).not.toMatch(/subject-|secret-path/);
   });
 
-  it("tell policies by domain, as many as have a label", async () => {
+  it("count policies by domain, as many as have a label", async () => {
     const { edit, lines } = started();
     edit({
       policies: Array.from({ length: 150 }, (_, i) => ({

@@ -4,43 +4,43 @@ import type { Decision, ErrorCode, PolicySet } from "sluice";
 import type { Protocol, TurnedAway } from "../../protocol.ts";
 import { shareWork } from "../share-work.ts";
 import type { NearLimits } from "./capacity-log.ts";
-import { DecisionFigures } from "./decision-figures.ts";
+import { DecisionMetrics } from "./decision-metrics.ts";
 import { expositionType, type Family, renderSlices } from "./exposition.ts";
-import { type HotKeyFigures, hotKeyFamilies } from "./hot-key-families.ts";
-import { type LeaseFigures, leaseFamilies } from "./lease-families.ts";
-import { type LeaseOutcome, LeaseRequestFigures } from "./lease-request-figures.ts";
-import { type CounterFigures, memoryFamilies } from "./memory-families.ts";
-import { PolicyFigures, type PolicyFiguresSources } from "./policy-figures.ts";
-import { type RedisFigures, redisFamilies } from "./redis-families.ts";
-import { RequestFigures } from "./request-figures.ts";
+import { type HotKeyMetricsOptions, hotKeyMetrics } from "./hot-key-metrics.ts";
+import { type LeaseStats, leaseMetrics } from "./lease-metrics.ts";
+import { type LeaseOutcome, LeaseRequestMetrics } from "./lease-request-metrics.ts";
+import { type MemoryStats, memoryMetrics } from "./memory-metrics.ts";
+import { PolicyMetrics, type PolicyMetricsSources } from "./policy-metrics.ts";
+import { type RedisStats, redisMetrics } from "./redis-metrics.ts";
+import { RequestMetrics } from "./request-metrics.ts";
 import { type Count, Tally } from "./tally.ts";
 
-/** Why checks are refused without being decided: too many wait, or too many arrive. */
+/** Why checks are refused without being decided: too many are waiting, or arriving. */
 export type ShedReason = "pending" | "rate";
 
-/** What is asked for whenever somebody scrapes. */
-export interface MetricsSources extends PolicyFiguresSources {
-  /** Of counters in this process's memory. */
-  readonly counters?: () => CounterFigures;
-  /** Of counters on servers. */
-  readonly redis?: () => RedisFigures;
-  /** Of leases from those servers. Absent: they are off. */
-  readonly leases?: (() => LeaseFigures) | undefined;
-  /** Absent: no counter has a series of its own. */
-  readonly hotKeys?: HotKeyFigures | undefined;
-  /** Checks that wait for counters. */
+/** What is read at each scrape. */
+export interface MetricsSources extends PolicyMetricsSources {
+  /** Counters in this process's memory. */
+  readonly counters?: () => MemoryStats;
+  /** Counters on servers. */
+  readonly redis?: () => RedisStats;
+  /** Leases from those servers. Absent: they are off. */
+  readonly leases?: (() => LeaseStats) | undefined;
+  /** Absent: no counter has a separate series. */
+  readonly hotKeys?: HotKeyMetricsOptions | undefined;
+  /** Checks waiting for counters. */
   readonly pending?: () => number;
-  /** Connections that are open. */
+  /** Open connections. */
   readonly connections?: () => Readonly<Record<Protocol, number>>;
-  /** How this server stands to the policy store. Absent: there is none. */
+  /** How this server stands with the policy store. Absent: there is none. */
   readonly store?: { readonly families: readonly Family[] } | undefined;
-  /** Spans handed to a collector, and those that were not. Absent: there are none. */
+  /** Spans accepted by a collector, and those that were not. Absent: there are no traces. */
   readonly spans?: (() => { readonly exported: number; readonly dropped: number }) | undefined;
 }
 
 /**
- * What is counted of everything that happens. Labels come from policies, tables and settings; never from a request, so that
- * nobody outside makes series, but for those few of hot keys where settings want them.
+ * Counts everything that happens. Labels come from policies, tables and settings, never from a request, so that a
+ * client cannot create series; except for hot keys, if settings ask for them.
  */
 export interface Metrics {
   countDecision(decision: Decision, seconds: number): void;
@@ -49,34 +49,34 @@ export interface Metrics {
   countPreviewHit(): void;
   /** A check lacked a dimension that a limit of the policy counts by. */
   countMissing(policy: string, dimension: string): void;
-  /** A call for a lease, and the cost that its client decided by the policy that speaks since the last one. */
+  /** Counts a call for a lease, and the cost that its client has decided since the last one by the deciding policy. */
   countLease(outcome: LeaseOutcome, policy: string | undefined, spent: number): void;
-  /** Checks asked over a protocol: what is counted is added to it. */
-  checksOf(protocol: Protocol): Count;
-  /** `route` is a path of the route table, or `unmatched`: never what a stranger typed. */
+  /** The count of checks asked over a protocol, for the transport to add to. */
+  checkCount(protocol: Protocol): Count;
+  /** `route` is a path of the route table, or `unmatched`: never what a client typed. */
   countHttpRequest(method: string, route: string, status: number, seconds?: number): void;
-  /** `method` is one that is served, or `unknown`; `code` is the name of a status, such as `OK`. */
+  /** `method` is a served one, or `unknown`; `code` is the name of a status, such as `OK`. */
   countGrpcCall(method: string, code: string, seconds?: number): void;
-  /** `command` is one that is served, or `unknown`; `outcome` is a word of a fixed set. */
+  /** `command` is a served one, or `unknown`; `outcome` is a word of a fixed set. */
   countRespCommand(command: string, outcome: string, seconds?: number): void;
   countReload(successful: boolean): void;
   /** The policies in force are not those on disk, from the start. */
   startStale(): void;
   /** A connection that was turned away, and why. */
-  countTurnedAway(protocol: Protocol, why: TurnedAway | "too_many_calls"): void;
+  countTurnedAway(protocol: Protocol, why: TurnedAway | "too_many_calls" | "flood"): void;
   /** Checks that were refused without being decided. */
   countShed(reason: ShedReason, checks: number): void;
-  /** What was shed and turned away until now. */
+  /** Checks shed and connections turned away so far. */
   readonly refused: RefusedSoFar;
-  /** Gives the policies in force their labels, and forgets the figures of policies that are gone. */
+  /** Gives the policies in force their labels, and forgets the counts of policies that are gone. */
   usePolicies(policySet: Pick<PolicySet, "policies" | "fallback">): void;
-  /** Gives limits that requests bring along labels of their own, by their names; the others are counted as `other`. */
+  /** Gives limits that requests bring along separate labels, by name; the others are counted as `other`. */
   labelLimits(names: readonly string[]): void;
   /** How often policies came near their limits. */
   readonly nearLimits: NearLimits;
   /** Every metric of ours, with its labels. */
   readonly families: readonly Family[];
-  /** In Prometheus' text format, as it is after this was called. Rendered once for all concurrent callers. */
+  /** Renders Prometheus' text format, as of this call. Rendered once for all concurrent callers. */
   render(): Promise<string>;
   readonly contentType: string;
 }
@@ -91,19 +91,19 @@ export interface MetricsOptions {
   readonly sources: MetricsSources;
   /** Also report on the process itself: CPU, memory, garbage collection, event loop. */
   readonly process?: boolean;
-  /** Most policies with a label of their own, the first ones; the rest are counted together as `other`. */
+  /** The most policies with a separate label, the first ones; the rest are counted together as `other`. */
   readonly maxPolicyLabels?: number;
-  /** Which of several worker processes this is: a label of every series. */
+  /** The number of this worker process, if there are several: a label of every series. */
   readonly worker?: number | undefined;
 }
 
 export function createMetrics(options: MetricsOptions): Metrics {
   const { version, sources, process: ofProcess = false, maxPolicyLabels = 500, worker } = options;
   const labels = worker === undefined ? {} : { worker: String(worker) };
-  const decisions = new DecisionFigures(maxPolicyLabels);
-  const requests = new RequestFigures(sources.connections);
-  const policies = new PolicyFigures(sources);
-  const leaseRequests = new LeaseRequestFigures();
+  const decisions = new DecisionMetrics(maxPolicyLabels);
+  const requests = new RequestMetrics(sources.connections);
+  const policies = new PolicyMetrics(sources);
+  const leaseRequests = new LeaseRequestMetrics();
   const errors = new Tally(1);
   const shed = new Tally(1);
   const previewHits: Count = { count: 0 };
@@ -127,7 +127,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       labels: ["version", "node"],
       samples: () => [{ labels: [version, process.version], value: 1 }],
     },
-    ...familiesOf(sources),
+    ...listFamilies(sources),
   ];
 
   const registry = new Registry();
@@ -148,7 +148,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       previewHits.count += 1;
     },
     countLease: (outcome, policy, spent) => leaseRequests.count(outcome, policy, spent),
-    checksOf: (protocol) => requests.checksOf(protocol),
+    checkCount: (protocol) => requests.checkCount(protocol),
     countHttpRequest: (method, route, status, seconds) => requests.countHttp(method, route, status, seconds),
     countGrpcCall: (method, code, seconds) => requests.countGrpc(method, code, seconds),
     countRespCommand: (command, outcome, seconds) => requests.countResp(command, outcome, seconds),
@@ -175,7 +175,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       let text = "";
       for (const slice of renderSlices(families, labels)) {
         text += slice;
-        // Checks do not wait until a large page is whole.
+        // Lets checks run before a large page is complete.
         if (slice.length > 0) await turn();
       }
       return ofProcess ? text + (await registry.metrics()) : text;
@@ -184,17 +184,17 @@ export function createMetrics(options: MetricsOptions): Metrics {
   };
 }
 
-/** Of the parts that this server has. */
-function familiesOf(sources: MetricsSources): readonly Family[] {
+/** The metrics of the parts that this server has. */
+function listFamilies(sources: MetricsSources): readonly Family[] {
   const { pending, counters, redis, leases, hotKeys, spans, store } = sources;
   const families: Family[] = [];
   if (store !== undefined) families.push(...store.families);
   if (pending !== undefined)
     families.push(single("gauge", "sluice_pending_checks", "Checks that wait for counters now.", pending));
-  if (counters !== undefined) families.push(...memoryFamilies(counters));
-  if (redis !== undefined) families.push(...redisFamilies(redis));
-  if (leases !== undefined) families.push(...leaseFamilies(leases));
-  if (hotKeys !== undefined) families.push(...hotKeyFamilies(hotKeys));
+  if (counters !== undefined) families.push(...memoryMetrics(counters));
+  if (redis !== undefined) families.push(...redisMetrics(redis));
+  if (leases !== undefined) families.push(...leaseMetrics(leases));
+  if (hotKeys !== undefined) families.push(...hotKeyMetrics(hotKeys));
   if (spans !== undefined)
     families.push({
       name: "sluice_trace_spans_total",

@@ -11,18 +11,18 @@ export interface EndedSpan {
   readonly startMs: number;
   readonly endMs: number;
   readonly attributes: Readonly<Record<string, AttributeValue>>;
-  /** What went wrong; undefined where nothing did. */
+  /** The error; undefined if there was none. */
   readonly error: string | undefined;
 }
 
 export type AttributeValue = string | number | boolean | undefined;
 
 export interface OtlpExporterOptions {
-  /** As in OTEL_EXPORTER_OTLP_ENDPOINT: `/v1/traces` is added to it. A user and password in it are sent as a header. */
+  /** As in OTEL_EXPORTER_OTLP_ENDPOINT: `/v1/traces` is appended. A user and password in it are sent as a header. */
   readonly endpoint: string;
-  /** What is sent beside, such as a key; names in lower case. */
+  /** Extra headers, such as a key; names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Who we are. */
+  /** Identifies this service. */
   readonly resource: Readonly<Record<string, AttributeValue>>;
   readonly version: string;
   readonly log: Logger;
@@ -36,21 +36,21 @@ export interface OtlpExporter {
   close(withinMs: number): Promise<void>;
 }
 
-/** Spans that wait at most; further ones are dropped. */
+/** The most spans that wait; further ones are dropped. */
 const maxQueued = 4_096;
 const maxPerRequest = 512;
 const requestWithinMs = 5_000;
 const longestPauseMs = 30_000;
-/** A collector that is away is told of so rarely. */
+/** How rarely an unavailable collector is logged. */
 const tellEveryMs = 10 * 60_000;
 
 /**
- * Hands spans to a collector: OTLP over HTTP, in JSON. One request at a time; what a collector does not take is tried again
- * with growing pauses until too much waits. Whatever it does, requests here never wait for it.
+ * Sends spans to a collector: OTLP over HTTP, in JSON. One request at a time; rejected batches are retried with growing
+ * pauses until too much waits. Whatever it does, requests here never wait for it.
  */
 export function createOtlpExporter(options: OtlpExporterOptions): OtlpExporter {
   const { log, flushEveryMs = 1_000, fetch: send = fetch } = options;
-  const { url, headers } = targetOf(options.endpoint, options.headers);
+  const { url, headers } = parseTarget(options.endpoint, options.headers);
   const queue: EndedSpan[] = [];
   const spans = { exported: 0, dropped: 0 };
   let sending: Promise<void> | undefined;
@@ -63,7 +63,7 @@ export function createOtlpExporter(options: OtlpExporterOptions): OtlpExporter {
     spans.dropped += count;
   }
 
-  /** Undefined where it was taken; else why not, and whether it may be tried again. */
+  /** Undefined if it was accepted; else why not, and whether it may be retried. */
   async function post(batch: readonly EndedSpan[], withinMs: number): Promise<Refusal | undefined> {
     try {
       const body = JSON.stringify(renderOtlp(batch, options.resource, options.version));
@@ -140,7 +140,7 @@ function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms).unref());
 }
 
-function targetOf(
+function parseTarget(
   endpoint: string,
   more: Readonly<Record<string, string>> = {},
 ): { readonly url: URL; readonly headers: Readonly<Record<string, string>> } {
@@ -156,7 +156,7 @@ function targetOf(
   return { url, headers: { ...headers, ...more, "content-type": "application/json" } };
 }
 
-/** Without what may be a secret: keys are sometimes put into the query. */
+/** Without possible secrets: keys are sometimes put into the query. */
 function shown({ origin, pathname }: URL): string {
   return `${origin}${pathname}`;
 }

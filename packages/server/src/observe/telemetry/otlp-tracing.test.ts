@@ -26,7 +26,7 @@ interface Collector {
   readonly url: string;
   readonly spans: readonly Span[];
   readonly requests: readonly { readonly url: string; readonly headers: IncomingHttpHeaders; readonly body: string }[];
-  /** What it answers from now on. */
+  /** What it answers. */
   status: number;
 }
 
@@ -66,7 +66,7 @@ function spansIn(body: string): readonly Span[] {
   return resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans));
 }
 
-function attributesOf({ attributes }: Span): Readonly<Record<string, unknown>> {
+function readAttributes({ attributes }: Span): Readonly<Record<string, unknown>> {
   return Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
 }
 
@@ -130,8 +130,8 @@ describe("traces", () => {
       "sluice.reason": "within_limits",
       "sluice.cost": "1",
     };
-    expect(attributesOf(check)).toEqual(decided);
-    expect(attributesOf(request)).toEqual({
+    expect(readAttributes(check)).toEqual(decided);
+    expect(readAttributes(request)).toEqual({
       ...decided,
       ...{ "network.protocol.name": "http", "http.response.status_code": "200" },
     });
@@ -145,7 +145,7 @@ describe("traces", () => {
     expect(asked!.body).not.toContain("a-secret-subject");
   });
 
-  it("begin here where a request brings none, or none that can be understood", async () => {
+  it("begin here if a request brings none, or none that can be parsed", async () => {
     const collector = await startCollector();
     const tracing = trace(collector.url);
     const strange = [
@@ -164,14 +164,14 @@ describe("traces", () => {
     for (const { traceId, spanId } of collector.spans) expect(traceId + spanId).toMatch(/^[0-9a-f]{48}$/);
   });
 
-  it("are not recorded where the caller does not record them, and not without end", async () => {
+  it("are not recorded if the caller does not record them, and not without bound", async () => {
     const tracing = trace((await startCollector()).url);
     expect(tracing.start("grpc", "x", { traceparent: parent.replace(/01$/, "00") })).toBeUndefined();
     const begun = Array.from({ length: 500 }, () => tracing.start("http", "GET /"));
     expect(begun.filter((span) => span !== undefined).length).toBeLessThanOrEqual(200);
   });
 
-  it("tell of checks that were denied, refused, or asked together", async () => {
+  it("include checks that were denied, refused, or asked together", async () => {
     const collector = await startCollector();
     const tracing = trace(collector.url);
     const span = tracing.start("grpc", "sluice.v1.RateLimiter/CheckBatch", { traceparent: parent })!;
@@ -184,11 +184,11 @@ describe("traces", () => {
     span.end({ status: "twice" });
     await expect.poll(() => collector.spans, soon).toHaveLength(5);
     const [allowed, denied, refused, together, call] = collector.spans as [Span, Span, Span, Span, Span];
-    expect(attributesOf(allowed)["sluice.allowed"]).toBe(true);
-    expect(attributesOf(denied)).toMatchObject({ "sluice.allowed": false, "sluice.reason": "over_limit" });
+    expect(readAttributes(allowed)["sluice.allowed"]).toBe(true);
+    expect(readAttributes(denied)).toMatchObject({ "sluice.allowed": false, "sluice.reason": "over_limit" });
     expect(refused.status).toEqual({ code: 2, message: "policy_not_found" });
-    expect(attributesOf(together)).toEqual({ "sluice.checks": "2" });
-    expect(attributesOf(call)).toMatchObject({
+    expect(readAttributes(together)).toEqual({ "sluice.checks": "2" });
+    expect(readAttributes(call)).toMatchObject({
       ...{ "sluice.checks": "4", "sluice.denied": "1", "rpc.response.status_code": "OK" },
     });
   });
@@ -207,7 +207,7 @@ describe("traces", () => {
     expect(tracing.spans).toEqual({ exported: 1, dropped: 1 });
   });
 
-  it("wait for a collector that is away or refuses, which is told once, and again when it is back", async () => {
+  it("wait for a collector that is unavailable or refuses, which is logged once, and again when it is back", async () => {
     const collector = await startCollector();
     collector.status = 503;
     const told: string[] = [];
@@ -222,7 +222,7 @@ describe("traces", () => {
     expect(tracing.spans).toEqual({ exported: 1, dropped: 0 });
   });
 
-  it("are dropped rather than kept without end, and nobody waits for a collector that hangs", async () => {
+  it("are dropped rather than kept without bound, and requests do not wait for a collector that hangs", async () => {
     const hanging = createServer(() => undefined);
     await new Promise<void>((resolve) => hanging.listen(0, "127.0.0.1", resolve));
     opened.push(() => {
@@ -242,7 +242,7 @@ describe("traces", () => {
     expect(tracing.spans.dropped).toBeGreaterThanOrEqual(8_100 - 512);
   });
 
-  it("send a user and password of the address as a header, and never tell them", async () => {
+  it("send a user and password of the address as a header, and never log them", async () => {
     const collector = await startCollector();
     collector.status = 401;
     const told: unknown[] = [];

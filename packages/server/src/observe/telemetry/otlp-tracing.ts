@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
-import { type CheckRequest, type Decision, SluiceError, type TogetherOptions } from "sluice";
+import { type CheckRequest, type Decision, SluiceError } from "sluice";
+import type { TogetherOptions } from "sluice/internal";
 import type { Decide } from "../../decide.ts";
 import type { Protocol } from "../../protocol.ts";
 import type { Logger } from "./logger.ts";
@@ -10,19 +11,19 @@ import type { RequestSpan, SpanOutcome, Tracing } from "./tracing.ts";
 export interface OtlpTracingOptions {
   readonly endpoint: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** What this service is called. Absent: `sluice`. */
+  /** The name of this service. Absent: `sluice`. */
   readonly serviceName?: string;
   readonly version: string;
   readonly worker?: number | undefined;
-  /** Whether counters are in this process: asking them is then no call to elsewhere. */
+  /** Whether counters are in this process: asking them is then not a remote call. */
   readonly local: boolean;
   readonly log: Logger;
   readonly flushEveryMs?: number;
 }
 
-/** Requests recorded in a second at most: those whose callers record them, and those that begin a trace here. */
+/** The most requests recorded in a second: those whose callers record them, and those that begin a trace here. */
 const perSecond = { wanted: 1_000, own: 100 } as const;
-/** Most checks of one request with a span of their own. */
+/** The most checks of one request with a separate span. */
 const maxChecks = 32;
 const closeWithinMs = 2_000;
 
@@ -70,7 +71,7 @@ class OtlpSpan implements RequestSpan {
   readonly #startMs = epochMs();
   #checks = 0;
   #denied = 0;
-  /** Of the first check; those of several are counted. */
+  /** The first check's decision; the others are only counted. */
   #decision: Decision | undefined;
   #ended = false;
 
@@ -117,7 +118,7 @@ class OtlpSpan implements RequestSpan {
       [statusNames[this.#protocol]]: status,
       ...(this.#checks > 1
         ? { "sluice.checks": this.#checks, "sluice.denied": this.#denied }
-        : attributesOf(this.#decision)),
+        : decisionAttributes(this.#decision)),
     });
   }
 
@@ -131,7 +132,7 @@ class OtlpSpan implements RequestSpan {
         name,
         startMs,
         undefined,
-        only === undefined ? { "sluice.checks": decisions.length } : attributesOf(only),
+        only === undefined ? { "sluice.checks": decisions.length } : decisionAttributes(only),
       );
       return answer;
     };
@@ -188,7 +189,7 @@ const statusNames: Readonly<Record<Protocol, string>> = {
   admin: "http.response.status_code",
 };
 
-function attributesOf(decision: Decision | undefined): Readonly<Record<string, AttributeValue>> {
+function decisionAttributes(decision: Decision | undefined): Readonly<Record<string, AttributeValue>> {
   if (decision === undefined) return {};
   const { policy, allowed, reason, cost, degraded } = decision;
   return {
@@ -200,11 +201,11 @@ function attributesOf(decision: Decision | undefined): Readonly<Record<string, A
   };
 }
 
-/** By the wall clock, with the steady clock's fractions. */
+/** The wall clock, with the steady clock's fractions. */
 function epochMs(): number {
   const nowMs = performance.now();
   const offsetMs = Date.now() - nowMs;
-  // The wall clock comes in whole milliseconds; only a step of it is taken over.
+  // The wall clock has whole milliseconds; only a step of it is adopted.
   if (Math.abs(offsetMs - wallOffsetMs) > 2) wallOffsetMs = offsetMs;
   return nowMs + wallOffsetMs;
 }

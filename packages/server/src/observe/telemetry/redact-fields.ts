@@ -1,4 +1,4 @@
-import { maxTextLength, redactText } from "./redact-text.ts";
+import { maxTextLength, redactText } from "sluice/internal";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -8,7 +8,7 @@ const maxValues = 500;
 const maxDepth = 8;
 const maxNameLength = 256;
 
-/** Names of fields that hold a secret, at any depth. */
+/** Names of fields that contain a secret, at any depth. */
 const secretName =
   /^(?:(?:proxy-)?authorization|(?:set-)?cookie|[\w-]*passw(?:or)?d|[\w-]*secret|(?:[\w-]+[_-])?token|(?:x[_-])?api[_-]?key|private[_-]?key)$/i;
 /** Commands whose arguments are secrets, in the errors of Redis clients. */
@@ -21,8 +21,9 @@ interface Left {
 }
 
 /**
- * Fields as they may be logged: plain data without the secrets that can be recognized, by names and by looks (`redactText`), and
- * bounded. What is beyond the bounds is left out with a mark, so that no line costs more than about 16 KiB of work.
+ * Fields as they may be logged: plain data, bounded, and without recognizable secrets, by name and by looks
+ * (`redactText`). What exceeds the bounds is left out with a mark, so that no line costs more than about 16 KiB of
+ * work.
  */
 export function redactFields(fields: Fields): Record<string, unknown> {
   return redactEntries(fields, 0, { characters: maxCharacters, values: maxValues });
@@ -77,7 +78,7 @@ function redactEntries(fields: Fields, depth: number, left: Left): Record<string
   return shown;
 }
 
-/** An error as a record: its kind, its message, its stack, what hangs on it, and what caused it. */
+/** An error as a record: its kind, message and stack, its other properties, and its cause. */
 function redactError(error: Error, depth: number, left: Left): Record<string, unknown> {
   const { name, message, stack, cause } = error;
   const known = { type: name, message, stack, ...(cause !== undefined && { cause }) };

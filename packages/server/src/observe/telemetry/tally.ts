@@ -1,6 +1,6 @@
 import type { Sample } from "./exposition.ts";
 
-/** Counts by labels, in bounded number: what would be one series too many is counted under `other`. */
+/** Counts by labels, in bounded number: anything beyond that is counted under `other`. */
 export class Tally {
   readonly #labels: number;
   readonly #maxSeries: number;
@@ -12,7 +12,7 @@ export class Tally {
     this.#maxSeries = maxSeries;
   }
 
-  /** The counter of these labels. Who counts often keeps it. */
+  /** The counter of these labels. Frequent callers keep it. */
   at(...values: readonly string[]): Count {
     let branch = this.#root;
     const last = values.length - 1;
@@ -25,7 +25,7 @@ export class Tally {
   }
 
   *samples(): Generator<Sample> {
-    yield* samplesOf(this.#root, this.#labels, []);
+    yield* listSamples(this.#root, this.#labels, []);
   }
 
   /** The sum over all labels, or over those whose first value is this. */
@@ -64,10 +64,10 @@ export interface Count {
 
 type Branch = Map<string, Branch | Count>;
 
-function* samplesOf(branch: Branch, depth: number, labels: readonly string[]): Generator<Sample> {
+function* listSamples(branch: Branch, depth: number, labels: readonly string[]): Generator<Sample> {
   for (const [value, next] of branch) {
     const path = [...labels, value];
     if (depth === 1) yield { labels: path, value: (next as Count).count };
-    else yield* samplesOf(next as Branch, depth - 1, path);
+    else yield* listSamples(next as Branch, depth - 1, path);
   }
 }

@@ -12,7 +12,7 @@ export interface TraceParent {
 
 const maxTraceState = 512;
 
-/** Reads W3C's `traceparent` and `tracestate`. Undefined where there is none that can be understood. */
+/** Parses W3C's `traceparent` and `tracestate`. Undefined if there is none that is valid. */
 export function parseTraceParent({ traceparent, tracestate }: TraceCarrier): TraceParent | undefined {
   if (typeof traceparent !== "string") return undefined;
   const [, version, traceId, spanId, flags, rest] =

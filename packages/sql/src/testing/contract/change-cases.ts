@@ -7,7 +7,7 @@ import { ids, type PolicyStoreCase, readEverything } from "./policy-store-case.t
 /** Changes happen one after another, each whole or not at all. */
 export const changeCases: readonly PolicyStoreCase[] = [
   {
-    name: "gives a rule to one policy, until that is deleted or has another",
+    name: "gives a rule to one policy, until that is deleted or gets another",
     async run({ store }) {
       const first = sample.policy({ id: "first", ruleKey: "k" });
       const second = sample.policy({ id: "second", ruleKey: "k" });
@@ -40,7 +40,7 @@ export const changeCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "gives a name to one token, until that is revoked",
+    name: "gives a name to one token, until that token is revoked",
     async run({ store }) {
       await store.change((change) => change.putToken(sample.token()));
       await store.change((change) => change.putToken(sample.token({ role: "viewer" })));
@@ -62,7 +62,7 @@ export const changeCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "counts a generation for each change that asks, once, and for none that was undone",
+    name: "counts one generation for each change that asks, and none for a change that was undone",
     async run({ store }) {
       const twice = async (change: { nextGeneration(): Promise<number> }): Promise<readonly number[]> =>
         Promise.all([change.nextGeneration(), change.nextGeneration()]);
@@ -84,11 +84,11 @@ export const changeCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "undoes a change whole if it throws, and throws the same",
+    name: "undoes a change whole if it throws, and throws the same error",
     async run({ store }) {
       await store.change((change) => change.putPolicy(sample.policy()));
       const before = await store.read(readEverything);
-      const error = new Error("thought better of it");
+      const error = new Error("changed its mind");
       await rejects(
         store.change(async (change) => {
           await change.nextGeneration();
@@ -137,7 +137,7 @@ export const changeCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "carries out changes one after another, so that none is lost",
+    name: "makes changes one after another, so that none is lost",
     async run({ store, openAnother }) {
       const stores = [store, ...(openAnother === undefined ? [] : [await openAnother(), await openAnother()])];
       await store.change((change) => change.putPolicy(sample.policy({ version: 0 })));
@@ -164,7 +164,7 @@ export const changeCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "gives a rule and a name to one of several changes that want it at once",
+    name: "gives a rule and a name to one of several changes that claim it at once",
     async run({ store, openAnother }) {
       const other = (await openAnother?.()) ?? store;
       const results = await Promise.allSettled(
@@ -212,7 +212,7 @@ export const changeCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "shows nothing of a change to others before it is committed",
+    name: "hides a change from others until it is committed",
     async run({ store, openAnother }) {
       const other = await openAnother?.();
       if (other === undefined) return;

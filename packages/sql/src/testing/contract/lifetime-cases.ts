@@ -7,7 +7,7 @@ import type { PolicyStoreCase } from "./policy-store-case.ts";
 /** One clock, one leader, one transaction at a time, and an end. */
 export const lifetimeCases: readonly PolicyStoreCase[] = [
   {
-    name: "returns the time of one clock to all nodes",
+    name: "returns the time of the same clock to all nodes",
     async run({ store, openAnother }) {
       const other = (await openAnother?.()) ?? store;
       const times: number[] = [];
@@ -21,7 +21,7 @@ export const lifetimeCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "lets one node lead, and another when that stops asking",
+    name: "lets one node lead, and another once that node stops asking",
     async run({ store, openAnother }) {
       const other = (await openAnother?.()) ?? store;
       strictEqual(await store.lead("n1", 60_000), true);
@@ -78,7 +78,7 @@ export const lifetimeCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "does what was begun before it was closed",
+    name: "finishes work that began before it was closed",
     async run({ store }) {
       const written = store.change(async (change) => {
         await change.putPolicy(sample.policy());

@@ -4,7 +4,7 @@ import type { StoreChange } from "../../policy-store.ts";
 import { sample } from "../sample-records.ts";
 import { ids, type PolicyStoreCase, readEverything } from "./policy-store-case.ts";
 
-/** Longer than an index takes, and hard to compress. */
+/** Longer than an index accepts, and hard to compress. */
 function longText(end: string): string {
   let text = "";
   for (let number = 1; text.length < 4_000; number = (number * 48_271) % 2_147_483_647) text += number.toString(36);
@@ -24,10 +24,10 @@ const oddTexts = [
   longText("a"),
 ];
 
-/** Records come back as they were written, and what cannot come back is refused. */
+/** Records come back as they were written, and anything that could not come back is refused. */
 export const recordCases: readonly PolicyStoreCase[] = [
   {
-    name: "holds nothing at first",
+    name: "is empty at first",
     async run({ store }) {
       deepStrictEqual(await store.readPulse(), { generation: 0, killSwitch: undefined });
       deepStrictEqual(await store.read(readEverything), {
@@ -100,7 +100,7 @@ export const recordCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "gives back every record as it was written, with and without what may be absent",
+    name: "returns every record as it was written, with and without optional fields",
     async run({ store }) {
       const policies = [
         sample.policy({ id: "a", ruleKey: "user|ada|/|gold" }),
@@ -235,7 +235,7 @@ export const recordCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "refuses what cannot be stored unchanged, names its field, and finds nothing by it",
+    name: "refuses a value that cannot be stored unchanged, names its field, and finds nothing by it",
     async run({ store }) {
       const bad: readonly [field: string, write: (change: StoreChange) => Promise<void>][] = [
         ["document", (change) => change.putPolicy(sample.policy({ document: "a\0b" }))],
@@ -260,7 +260,7 @@ export const recordCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "records an attempt whatever it was about",
+    name: "records every attempt, whatever it was about",
     async run({ store }) {
       await store.note((note) => note.addAudit(sample.audit({ target: "a\0b\ud800c", why: "\0" })));
       deepStrictEqual(await store.read((view) => view.audit()), [

@@ -2,7 +2,7 @@ import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { sample } from "../sample-records.ts";
 import { ids, type PolicyStoreCase } from "./policy-store-case.ts";
 
-/** What a write replaces, and what a deletion leaves. */
+/** Replacing and deleting records. */
 export const upkeepCases: readonly PolicyStoreCase[] = [
   {
     name: "stores the latest use of a token, and changes nothing else",
@@ -14,7 +14,7 @@ export const upkeepCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "sets what a node counted, and does not add to what it reported before",
+    name: "sets a node's counts, and does not add to those reported before",
     async run({ store }) {
       const first = sample.tally({ minute: 10 });
       const other = sample.tally({ minute: 11, node: "n2", step: 1, side: "new" });
@@ -33,7 +33,7 @@ export const upkeepCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "deletes nodes, one by one and those not seen for long",
+    name: "deletes nodes one by one, and nodes not seen for long",
     async run({ store }) {
       await store.note(async (note) => {
         for (const [id, seenMs] of [
@@ -49,7 +49,7 @@ export const upkeepCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "stores a custom limit as well as an override, and replaces each by its own kind only",
+    name: "stores a custom limit as well as an override, and replaces each only by its own kind",
     async run({ store }) {
       const custom = sample.subjectLimit({ untilMs: undefined, windows: '["1/s"]' });
       const override = sample.subjectLimit({ untilMs: 50, windows: '["2/s"]' });

@@ -8,7 +8,7 @@ export const protobufPackage = "google.rpc";
 
 export const protobufFileName = "google/rpc/error_details.proto";
 
-/** Why, in words that programs compare. */
+/** The reason, as a code for programs. */
 export interface ErrorInfo {
   reason: string;
   domain: string;

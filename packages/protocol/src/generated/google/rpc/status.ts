@@ -9,7 +9,7 @@ export const protobufPackage = "google.rpc";
 
 export const protobufFileName = "google/rpc/status.proto";
 
-/** What the trailer `grpc-status-details-bin` holds. */
+/** The content of the trailer `grpc-status-details-bin`. */
 export interface Status {
   code: number;
   message: string;

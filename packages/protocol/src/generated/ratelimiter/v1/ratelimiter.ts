@@ -18,11 +18,11 @@ export interface CheckRequest {
 
 export interface CheckResponse {
   allowed: boolean;
-  /** The burst, less what is in the bucket and this cost: negative where it was denied. */
+  /** The burst, less the content of the bucket and this cost: negative for a denial. */
   remainingCapacity: number;
-  /** Which rate of the policy has the least capacity left, counted from 0. */
+  /** The index of the policy's rate with the least capacity left, counted from 0. */
   limitingRateIndex: number;
-  /** Cost denied to this key in a row; 0 where it is allowed. */
+  /** Cost denied to this key in a row; 0 if it is allowed. */
   denyCount: number;
 }
 
@@ -42,7 +42,7 @@ export interface DomainConfig {
 export interface RatePolicy {
   flowRatePerSecond: number;
   burstCapacity: number;
-  /** Empty where it has none. */
+  /** Empty if it has none. */
   name: string;
 }
 
@@ -55,7 +55,7 @@ export interface StatusRequest {
 export interface StatusResponse {
   /** One for each rate of the policy, in its order. */
   levels: BucketLevel[];
-  /** When it was looked, in epoch milliseconds: levels have leaked until then. */
+  /** The time of the reading, in epoch milliseconds: levels have leaked until then. */
   lastUpdateTimestamp: number;
   denyCount: number;
 }
@@ -735,7 +735,7 @@ export const RateLimiterServiceDefinition = {
   name: "RateLimiterService",
   fullName: "ratelimiter.v1.RateLimiterService",
   methods: {
-    /** Takes, if there is room, and tells. A denial is an answer, not an error. Each call takes anew. */
+    /** Takes, if there is room, and returns the result. A denial is an answer, not an error. A repeated call takes again. */
     consumeAndCheckLimit: {
       name: "ConsumeAndCheckLimit",
       requestType: CheckRequest as typeof CheckRequest,
@@ -753,7 +753,7 @@ export const RateLimiterServiceDefinition = {
       responseStream: false,
       options: {},
     },
-    /** How full the buckets of a key are. Takes nothing. */
+    /** The levels of a key's buckets. Takes nothing. */
     getBucketStatus: {
       name: "GetBucketStatus",
       requestType: StatusRequest as typeof StatusRequest,

@@ -24,26 +24,30 @@ export const RuleType = {
 
 export type RuleType = typeof RuleType[keyof typeof RuleType];
 
-/** What happens while counters cannot be asked. */
+/** What happens while counters are unavailable. */
 export const FailPolicy = {
-  /** UNSPECIFIED - Nobody chose: as open, and told as a warning. */
+  /** UNSPECIFIED - Not chosen: like open, and reported as a warning. */
   UNSPECIFIED: 0,
   OPEN: 1,
   CLOSED: 2,
-  /** LOCAL - Each node counts by itself. */
+  /** LOCAL - Each node counts on its own. */
   LOCAL: 3,
 } as const;
 
 export type FailPolicy = typeof FailPolicy[keyof typeof FailPolicy];
 
 /**
- * A policy. Fields 3 … 8, 10 and 15 are for policies that limit each of some dimensions by the same windows; `document_json` says
- * all of any policy. Where both are sent they must agree. What `ListPolicies` tells may be sent back.
+ * A policy. Fields 3 … 8, 10 and 15 are for policies that limit each of some dimensions by the same windows;
+ * `document_json` expresses any policy. If both are sent they must agree. The result of `ListPolicies` may be sent
+ * back.
  */
 export interface Policy {
   /** `api.read.v3` */
   policyId: string;
-  /** Asked: the version that you saw, or 0 where you expect none; ABORTED where there is another. Told: the version there is. */
+  /**
+   * In requests: the version that you saw, or 0 if you expect none; ABORTED if there is another. In answers: the
+   * current version.
+   */
   version: number;
   ruleType: RuleType;
   /** Every one must have room. */
@@ -58,7 +62,7 @@ export interface Policy {
   costMap: { [key: string]: number };
   /** The team whose editors may change it. */
   ownerTeam: string;
-  /** When its first version was made. Told, never asked. */
+  /** When its first version was made. Only in answers. */
   createdAt?:
     | Timestamp
     | undefined;
@@ -67,21 +71,24 @@ export interface Policy {
     | Timestamp
     | undefined;
   /**
-   * The share of subjects that have this version. Asked, 0.0001 … 1: below 1 it goes to that share, after the old version was
-   * watched for a while, and stays there until somebody lets it go on. Absent: to everybody at once.
+   * The share of subjects that get this version. In requests, 0.0001 … 1: below 1 it goes to that share, after the old
+   * version was watched for a while, and stays there until it is advanced. Absent: to all subjects at once.
    */
   rolloutPct?:
     | number
     | undefined;
-  /** The whole policy as JSON, in the words of a policy file. Told always. */
+  /** The whole policy as JSON, in the format of a policy file. Always set in answers. */
   documentJson: string;
-  /** Asked: answers as if it were done, with every refusal there would be, and does nothing. */
+  /** In requests: answers as if the change were made, with every refusal that it would meet, and changes nothing. */
   dryRun: boolean;
-  /** Why it is changed, or was last. */
+  /** The reason for this change, or for the last one. */
   why: string;
-  /** Whose requests it is for. Empty: of those that name it by its id (`CheckAndIncrement`), and of no others. */
+  /** The domain of the requests that it applies to. Empty: only requests that name it by its id (`CheckAndIncrement`). */
   domain: string;
-  /** Told: whether fields 3 … 8, 10 and 15 say all of the policy; else they are empty, and `document_json` says it. */
+  /**
+   * In answers: whether fields 3 … 8, 10 and 15 express all of the policy; otherwise they are empty, and
+   * `document_json` has it.
+   */
   fieldsComplete: boolean;
 }
 
@@ -93,9 +100,9 @@ export interface Policy_CostMapEntry {
 export interface PolicyWindow {
   /** How long it lasts, in whole milliseconds. */
   spanMs: number;
-  /** Cost allowed in it. */
+  /** The cost allowed in it. */
   limit: number;
-  /** Cost that may arrive at once. Absent: `limit`. */
+  /** The cost that may arrive at once. Absent: `limit`. */
   burst?: number | undefined;
 }
 
@@ -103,12 +110,12 @@ export interface PolicyAck {
   policyId: string;
   /** The version that was made; in a dry run the one that would be. */
   version: number;
-  /** The generation that nodes decide by from now on. 0 in a dry run, and where nothing changed. */
+  /** The generation that nodes will decide by. 0 in a dry run, and if nothing changed. */
   generation: number;
   dryRun: boolean;
-  /** The rollout that was begun. Empty: none. */
+  /** The rollout that was started. Empty: none. */
   rolloutId: string;
-  /** What is legal, but may surprise. */
+  /** Things that are legal, but may surprise. */
   warnings: FieldProblem[];
 }
 
@@ -708,8 +715,8 @@ export const PolicyAdminDefinition = {
   fullName: "sluice.v1.PolicyAdmin",
   methods: {
     /**
-     * Creates a policy or replaces it. What these fields cannot say is never lost: a policy that has more is refused unless it
-     * comes as `document_json`. Needs the role editor, and is audited.
+     * Creates or replaces a policy. Anything that these fields cannot express is never lost: a policy that has more is
+     * refused unless it is sent as `document_json`. Needs the role editor, and is audited.
      */
     configurePolicy: {
       name: "ConfigurePolicy",
@@ -719,7 +726,7 @@ export const PolicyAdminDefinition = {
       responseStream: false,
       options: {},
     },
-    /** Every policy there is, in the order of their ids, as each is when its turn comes. */
+    /** Every policy, ordered by id, each as it is when it is sent. */
     listPolicies: {
       name: "ListPolicies",
       requestType: ListPoliciesRequest as typeof ListPoliciesRequest,

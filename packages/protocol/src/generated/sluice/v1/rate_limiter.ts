@@ -8,7 +8,7 @@ export const protobufPackage = "sluice.v1";
 
 export const protobufFileName = "sluice/v1/rate_limiter.proto";
 
-/** Why the answer is what it is. */
+/** The reason for the answer. */
 export const Reason = {
   UNSPECIFIED: 0,
   /** WITHIN_LIMITS - Every limit had room. */
@@ -17,7 +17,7 @@ export const Reason = {
   OVER_LIMIT: 2,
   /** NEVER_FITS - The cost is larger than a window ever holds: waiting does not help. */
   NEVER_FITS: 3,
-  /** BLOCKED - The subject is kept out for a while, after an earlier denial or by hand. */
+  /** BLOCKED - The subject is blocked for a while, after an earlier denial or by an operator. */
   BLOCKED: 4,
   /** DENY_LIST - A policy denies this subject by name. */
   DENY_LIST: 5,
@@ -25,13 +25,13 @@ export const Reason = {
   MISSING_DIMENSION: 6,
   /** UNLIMITED - Policies matched, and none of them limits this request. */
   UNLIMITED: 7,
-  /** DEGRADED - The counters could not be asked, and the policy says what happens then; `degraded` says why. */
+  /** DEGRADED - The counters are unavailable, and the policy says what happens then; `degraded` says why. */
   DEGRADED: 8,
 } as const;
 
 export type Reason = typeof Reason[keyof typeof Reason];
 
-/** How much of its limit a subject has used of late. */
+/** How much of its limit a subject has used recently. */
 export const State = { UNSPECIFIED: 0, NORMAL: 1, WARNING: 2, THROTTLED: 3 } as const;
 
 export type State = typeof State[keyof typeof State];
@@ -40,28 +40,28 @@ export const CalendarUnit = { UNSPECIFIED: 0, DAY: 1, MONTH: 2 } as const;
 
 export type CalendarUnit = typeof CalendarUnit[keyof typeof CalendarUnit];
 
-/** What `identifier` is. */
+/** The kind of `identifier`. */
 export const Dimension = { UNSPECIFIED: 0, USER: 1, IP: 2, API_KEY: 3 } as const;
 
 export type Dimension = typeof Dimension[keyof typeof Dimension];
 
-/** What is asked. Everything may be left out but what the policies in force need to tell subjects apart. */
+/** A request to be checked. Everything is optional except what the policies in force need to identify subjects. */
 export interface CheckRequest {
-  /** Which family of policies is asked. Empty: `default`. */
+  /** The family of policies. Empty: `default`. */
   domain: string;
-  /** Who asks for what: `user`, `tenant`, `ip`, `api_key`, `endpoint`, `method`, or names of your own. At most 32. */
+  /** The subject and the request: `user`, `tenant`, `ip`, `api_key`, `endpoint`, `method`, or custom names. At most 32. */
   dimensions: { [key: string]: string };
-  /** What the request takes, 1 … 100 000. Absent: what the policy says, else 1. 0 only in a preview. */
+  /** The cost of the request, 1 … 100 000. Absent: as the policy says, else 1. 0 only in a preview. */
   cost?:
     | number
     | undefined;
-  /** Charged once, however often it is sent. Choose it yourself; at most 256 characters. Empty: none. */
+  /** Charged once, however often it is sent. Chosen by the caller; at most 256 characters. Empty: none. */
   id: string;
   /** How long the id is remembered, 1 ms … 24 h. 0: 10 minutes. */
   idTtlMs: number;
-  /** Ask without taking. */
+  /** Decide without taking. */
   preview: boolean;
-  /** Ask these policies by id, instead of all that match. At most 32. */
+  /** Decide by these policies, by id, instead of all that match. At most 32. */
   policies: string[];
   /** Also answer for every limit (`Decision.limits`), not only for the one that speaks. */
   details: boolean;
@@ -81,14 +81,14 @@ export interface CheckRequest_DimensionsEntry {
 export interface Decision {
   allowed: boolean;
   reason: Reason;
-  /** What was asked for, by the speaking limit's cost. */
+  /** The requested cost, as the speaking limit counts it. */
   cost: number;
-  /** Fields 4 … 13 are of the limit that speaks, and absent where none applied. */
+  /** Fields 4 … 13 describe the limit that speaks, and are absent if none applied. */
   policy?: string | undefined;
   version?:
     | number
     | undefined;
-  /** The limit's name, else its dimensions: `tenant,user`, or `global` where it has none. */
+  /** The limit's name, else its dimensions: `tenant,user`, or `global` if it has none. */
   scope?:
     | string
     | undefined;
@@ -101,11 +101,11 @@ export interface Decision {
   used?:
     | number
     | undefined;
-  /** First moment at which the same request passes if nothing else comes. Absent: allowed, or never. */
+  /** The first moment at which the same request passes if no other arrives. Absent: allowed, or never. */
   retryAfterMs?:
     | number
     | undefined;
-  /** After this the counter is as good as new, if nothing else comes. Absent: never. */
+  /** When the counter is as good as new, if no other request arrives. Absent: never. */
   resetAfterMs?:
     | number
     | undefined;
@@ -113,7 +113,7 @@ export interface Decision {
   resetAtMs?:
     | number
     | undefined;
-  /** The window that limits most. */
+  /** The most restrictive window. */
   window?:
     | Window
     | undefined;
@@ -126,24 +126,24 @@ export interface Decision {
   replayed: boolean;
   preview: boolean;
   /**
-   * Why the counters could not be asked: `storage_unavailable`, `storage_timeout`, `process_starved`, `storage_overloaded` or
-   * `storage_full`. Empty where they were.
+   * Why the counters are unavailable: `storage_unavailable`, `storage_timeout`, `process_starved`, `storage_overloaded`
+   * or `storage_full`. Empty if they are available.
    */
   degraded: string;
-  /** What policies in shadow mode would have denied. */
+  /** Denials by policies in shadow mode. */
   shadow: ShadowDenial[];
-  /** Every limit's answer, where `details` asked for it. */
+  /** Every limit's answer, if `details` requested it. */
   limits: LimitDecision[];
-  /** For `GiveBack`, where `receipt` asked for it and something was charged. Empty: none. */
+  /** For `GiveBack`, if `receipt` requested it and something was charged. Empty: none. */
   receipt: string;
   /**
-   * First moment at which the limit that speaks has more left, if nothing else comes. Absent: no more ever comes, or
-   * `retry_after_ms` says when the same request passes.
+   * The first moment at which the limit that speaks has more left, if no other request arrives. Absent: it never has
+   * more, or `retry_after_ms` says when the same request passes.
    */
   moreAfterMs?:
     | number
     | undefined;
-  /** What the limit that speaks has left by itself. Absent: the same as `remaining`, which is the least of all limits. */
+  /** The remainder of the limit that speaks. Absent: the same as `remaining`, which is the least of all limits. */
   limitRemaining?: number | undefined;
 }
 
@@ -159,14 +159,14 @@ export interface Window {
   never?:
     | boolean
     | undefined;
-  /** Of calendar windows: where midnight is. */
+  /** For calendar windows: the time zone of midnight. */
   timeZone: string;
-  /** Cost that may arrive at once. */
+  /** The cost that may arrive at once. */
   burst: number;
   name: string;
   /**
-   * What tells it from other windows under the same policy and scope, in header fields: its name, else its length. Empty where
-   * it is the only one.
+   * Distinguishes it from other windows under the same policy and scope, in header fields: its name, else its length.
+   * Empty if it is the only one.
    */
   label: string;
 }
@@ -182,13 +182,13 @@ export interface QueuePlace {
 export interface ShadowDenial {
   policy: string;
   version: number;
-  /** Absent where the policy denies by name. */
+  /** Absent if the policy denies by name. */
   scope?: string | undefined;
   reason: Reason;
   retryAfterMs?: number | undefined;
 }
 
-/** What one limit said. */
+/** The answer of one limit. */
 export interface LimitDecision {
   policy: string;
   version: number;
@@ -238,12 +238,12 @@ export interface CheckError {
   code: string;
   /** For people; may be reworded. */
   message: string;
-  /** Every field that is wrong, the first 20 of them. */
+  /** Every invalid field, the first 20 of them. */
   fields: FieldProblem[];
 }
 
 export interface FieldProblem {
-  /** The way to it: `dimensions.ip`. */
+  /** Its path: `dimensions.ip`. */
   field: string;
   message: string;
 }
@@ -252,7 +252,7 @@ export interface ChargeRequest {
   /** Empty: `default`. */
   domain: string;
   dimensions: { [key: string]: string };
-  /** 1 … 100 000, or −100 000 … −1 to give back. Absent: what the policy says, else 1. */
+  /** 1 … 100 000, or −100 000 … −1 to give back. Absent: as the policy says, else 1. */
   cost?:
     | number
     | undefined;
@@ -269,47 +269,44 @@ export interface ChargeResponse {
 }
 
 export interface GiveBackRequest {
-  /** What `Decision.receipt` held. */
+  /** The value of `Decision.receipt`. */
   receipt: string;
 }
 
 export interface GiveBackResponse {
-  /** False where the receipt was void: given back already, too late, or the counter was reset since. */
+  /** False if the receipt was void: given back already, too late, or the counter was reset since. */
   given: boolean;
 }
 
 export interface LeaseRequest {
-  /** Which counters: those that a check like this is counted in. Only `domain`, `dimensions` and `policies` may be set. */
+  /** The counters: those that such a check uses. Only `domain`, `dimensions` and `policies` may be set. */
   check?:
     | CheckRequest
     | undefined;
-  /** How many units of cost are wanted, at most 1 000 000. 0: none, an earlier grant is only settled. */
+  /** How many units of cost are wanted, at most 1 000 000. 0: none, to settle an earlier grant only. */
   want: number;
-  /**
-   * For how long from now on anything of it is to be spent at most, up to 24 h. 0: as long as the server thinks right, which is
-   * also the most.
-   */
+  /** How long any of it may be spent, from now, up to 24 h. 0: the server's default, which is also the maximum. */
   holdMs: number;
-  /** What became of the last grant, or of what was kept of it. Absent: there is none, or its answer was lost. */
+  /** How the last grant, or what was kept of it, was used. Absent: there is none, or its answer was lost. */
   settled?: SettledGrant | undefined;
 }
 
-/** Each unit that was granted is told of in one of these ways, and at most once, also where an answer was lost. */
+/** Each granted unit is reported in one of these ways, and at most once, even if an answer was lost. */
 export interface SettledGrant {
-  /** As the grant said. */
+  /** The epoch of the grant. */
   epoch: number;
-  /** Decided by. */
+  /** Spent on decisions. */
   spent: number;
-  /** Still held: it goes over to the answer's epoch and its times, also where nothing was granted. */
+  /** Still held: it moves to the answer's epoch and its times, even if nothing was granted. */
   kept: number;
   /** Given back to the counters. */
   returned: number;
 }
 
 export interface LeaseResponse {
-  /** How many units may be spent, beside those kept. 0: refused for now, or not wanted. */
+  /** How many units may be spent, in addition to those kept. 0: refused for now, or not wanted. */
   granted: number;
-  /** Names this grant, and what was kept, for `SettledGrant`. */
+  /** Identifies this grant, and what was kept, for `SettledGrant`. */
   epoch: number;
   /** How many units of this counter are granted and unspent, on all clients together, with this grant. */
   unspent: number;
@@ -317,13 +314,13 @@ export interface LeaseResponse {
   leaseMs: number;
   /** How much longer they may be spent while no server answers. After that they are gone. */
   staleMs: number;
-  /** What one check like this takes, if it does not say a cost of its own. */
+  /** The cost of a check like this that names none. */
   cost: number;
-  /** How the counters stand after the grant, as a preview: for describing what is decided elsewhere. */
+  /** The state of the counters after the grant, as a preview: for describing local decisions. */
   decision?:
     | Decision
     | undefined;
-  /** How many of the units that were said to be kept were never granted, or are forgotten: they must not be spent. */
+  /** How many of the units reported as kept were never granted, or are forgotten: they must not be spent. */
   forgotten: number;
 }
 
@@ -333,13 +330,13 @@ export interface CheckRateLimitRequest {
   dimension: Dimension;
   /** `/api/v1/orders` */
   endpoint: string;
-  /** 0: what the policy says, else 1. */
+  /** 0: as the policy says, else 1. */
   cost: number;
-  /** The caller's clock. Accepted, and never decided by. */
+  /** The caller's clock. Accepted, and ignored. */
   timestamp: number;
 }
 
-/** Where nothing limits the request everything but `allowed` is 0. */
+/** If nothing limits the request, everything but `allowed` is 0. */
 export interface CheckRateLimitResponse {
   allowed: boolean;
   currentCount: number;
@@ -347,13 +344,13 @@ export interface CheckRateLimitResponse {
   remaining: number;
   /** Unix seconds. 0: never. */
   resetAt: number;
-  /** Seconds, where it was denied. 0 beside a denial: waiting does not help. */
+  /** Seconds, for a denial. 0 with a denial: waiting does not help. */
   retryAfter: number;
-  /** The counters could not be asked, and the policy's `on_failure` answered. What was not counted is 0. */
+  /** The counters are unavailable, and the policy's `on_failure` answered. Numbers that were not counted are 0. */
   degraded: boolean;
   /**
-   * Why: `storage_unavailable`, `storage_timeout`, `process_starved`, `storage_overloaded`, `storage_full` or `kill_switch`.
-   * Empty where the counters were asked.
+   * Why: `storage_unavailable`, `storage_timeout`, `process_starved`, `storage_overloaded`, `storage_full` or
+   * `kill_switch`. Empty if the counters are available.
    */
   degradedReason: string;
 }
@@ -364,7 +361,7 @@ export interface GetRemainingQuotaRequest {
   endpoint: string;
 }
 
-/** Where nothing limits the request everything is 0. */
+/** If nothing limits the request, everything is 0. */
 export interface GetRemainingQuotaResponse {
   currentCount: number;
   limit: number;
@@ -380,7 +377,7 @@ export interface ResetLimitRequest {
 }
 
 export interface ResetLimitResponse {
-  /** One counter for each limit that such a request is counted in. 0: nothing was reset, because no policy counts it. */
+  /** One counter for each limit that such a request uses. 0: nothing was reset, because no policy counts it. */
   countersReset: number;
 }
 
@@ -388,11 +385,11 @@ export interface CheckAndIncrementRequest {
   /** `api.read.v3`. Empty: all policies that match. */
   policyId: string;
   dimensions: { [key: string]: string };
-  /** 0: what the policy says, else 1. */
+  /** 0: as the policy says, else 1. */
   cost: number;
   /** Charged once in ten minutes, however often it is sent. Empty: none. */
   requestId: string;
-  /** Which family of policies is asked, where none is named. Empty: `default`. */
+  /** The family of policies, if none is named. Empty: `default`. */
   domain: string;
 }
 
@@ -403,28 +400,28 @@ export interface CheckAndIncrementRequest_DimensionsEntry {
 
 export interface CheckAndIncrementResponse {
   allowed: boolean;
-  /** Of the window that limits most. */
+  /** Those of the most restrictive window. */
   remaining: number;
   /** When that window is as good as new. 0: never, or nothing limits. */
   resetUnixMs: number;
-  /** 0 when allowed; 0 beside a denial: waiting does not help. */
+  /** 0 when allowed; 0 with a denial: waiting does not help. */
   retryAfterMs: number;
   /** `api.read.v3#47`: policy and version. */
   policyVersion: string;
-  /** The limit that speaks. Absent where none applied. */
+  /** The limit that speaks. Absent if none applied. */
   matchedQuota?:
     | Quota
     | undefined;
-  /** The counters could not be asked, and the policy's `on_failure` answered. What was not counted is 0. */
+  /** The counters are unavailable, and the policy's `on_failure` answered. Numbers that were not counted are 0. */
   degraded: boolean;
   /**
-   * Why: `storage_unavailable`, `storage_timeout`, `process_starved`, `storage_overloaded`, `storage_full` or `kill_switch`.
-   * Empty where the counters were asked.
+   * Why: `storage_unavailable`, `storage_timeout`, `process_starved`, `storage_overloaded`, `storage_full` or
+   * `kill_switch`. Empty if the counters are available.
    */
   degradedReason: string;
 }
 
-/** One limit, or one window of a limit, and how it stands. */
+/** One limit, or one window of a limit, and its state. */
 export interface Quota {
   policyId: string;
   /** `user`, `tenant`, `ip`: the limit's name, else its dimensions. */
@@ -442,7 +439,7 @@ export interface GetUsageRequest {
   /** Empty: all policies that match. */
   policyId: string;
   dimensions: { [key: string]: string };
-  /** Which family of policies is asked, where none is named. Empty: `default`. */
+  /** The family of policies, if none is named. Empty: `default`. */
   domain: string;
 }
 
@@ -460,7 +457,7 @@ export interface ResetKeyRequest {
   /** Empty: all policies that match. */
   policyId: string;
   dimensions: { [key: string]: string };
-  /** Which family of policies is asked, where none is named. Empty: `default`. */
+  /** The family of policies, if none is named. Empty: `default`. */
   domain: string;
 }
 
@@ -470,7 +467,7 @@ export interface ResetKeyRequest_DimensionsEntry {
 }
 
 export interface ResetKeyResponse {
-  /** One counter for each limit that such a request is counted in. 0: nothing was reset, because no policy counts it. */
+  /** One counter for each limit that such a request uses. 0: nothing was reset, because no policy counts it. */
   countersReset: number;
 }
 
@@ -4120,7 +4117,7 @@ export const RateLimiterDefinition = {
       responseStream: false,
       options: {},
     },
-    /** Decides up to 1 000 requests, each for itself, and answers in their order. */
+    /** Decides up to 1 000 requests independently, and answers in their order. */
     checkBatch: {
       name: "CheckBatch",
       requestType: CheckBatchRequest as typeof CheckBatchRequest,
@@ -4130,9 +4127,9 @@ export const RateLimiterDefinition = {
       options: {},
     },
     /**
-     * Batches over one stream, the cheapest way to ask often. Each is answered once, with its `sequence`; answers come when
-     * they are there, not necessarily in the order of their questions. A server that is about to stop ends the stream with OK:
-     * what has no answer then was not decided, and may be asked elsewhere.
+     * Batches over one stream, the cheapest way to check often. Each is answered once, with its `sequence`; answers are
+     * sent when they are ready, not necessarily in the order of their questions. A server that is about to stop ends the
+     * stream with OK: unanswered questions were not decided, and may be sent to another server.
      */
     checkStream: {
       name: "CheckStream",
@@ -4142,7 +4139,7 @@ export const RateLimiterDefinition = {
       responseStream: true,
       options: {},
     },
-    /** Takes unconditionally, after the fact: what a response turned out to cost. A cost below 0 gives so much back. */
+    /** Takes unconditionally, after the fact: the actual cost of a response. A cost below 0 gives back. */
     charge: {
       name: "Charge",
       requestType: ChargeRequest as typeof ChargeRequest,
@@ -4161,9 +4158,9 @@ export const RateLimiterDefinition = {
       options: {},
     },
     /**
-     * Takes so much at once, to be decided by elsewhere; renews that, and gives back what is left of it. What a client must keep to
-     * is in docs/lease-protocol.md. A grant is charged when it is made, so a call whose answer was lost is not repeated. It fails with
-     * `not_leasable` where checks like this are decided by the server alone.
+     * Takes units in advance, for the client to decide by; renews them, and gives back the rest. docs/lease-protocol.md
+     * has the rules for clients. A grant is charged when it is made, so a call whose answer was lost is not repeated. It
+     * fails with `not_leasable` if only the server may decide such checks.
      */
     lease: {
       name: "Lease",
@@ -4182,7 +4179,7 @@ export const RateLimiterDefinition = {
       responseStream: false,
       options: {},
     },
-    /** How `CheckRateLimit` stands, without taking. */
+    /** The state of the limits of `CheckRateLimit`, without taking. */
     getRemainingQuota: {
       name: "GetRemainingQuota",
       requestType: GetRemainingQuotaRequest as typeof GetRemainingQuotaRequest,
@@ -4192,8 +4189,8 @@ export const RateLimiterDefinition = {
       options: {},
     },
     /**
-     * Resets the counters of `CheckRateLimit` and reports how many those are. Needs the role operator, and is audited where there is a
-     * policy store, else logged.
+     * Resets the counters of `CheckRateLimit` and reports how many those are. Needs the role operator, and is audited if
+     * there is a policy store, else logged.
      */
     resetLimit: {
       name: "ResetLimit",
@@ -4212,7 +4209,7 @@ export const RateLimiterDefinition = {
       responseStream: false,
       options: {},
     },
-    /** How every window of every limit of a policy stands, without taking. */
+    /** The state of every window of every limit of a policy, without taking. */
     getUsage: {
       name: "GetUsage",
       requestType: GetUsageRequest as typeof GetUsageRequest,
@@ -4222,8 +4219,8 @@ export const RateLimiterDefinition = {
       options: {},
     },
     /**
-     * Resets the counters that `CheckAndIncrement` would count in and reports how many those are. Needs the role operator, and
-     * is audited where there is a policy store, else logged.
+     * Resets the counters that `CheckAndIncrement` would use and reports how many those are. Needs the role operator, and
+     * is audited if there is a policy store, else logged.
      */
     resetKey: {
       name: "ResetKey",

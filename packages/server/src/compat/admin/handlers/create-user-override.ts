@@ -1,5 +1,6 @@
-import { type Problem, renderDuration } from "sluice";
-import { etagOf } from "../../../control-plane/admin-api/answer.ts";
+import type { Problem } from "sluice";
+import { renderDuration } from "sluice/internal";
+import { renderEtag } from "../../../control-plane/admin-api/answer.ts";
 import { renameProblems } from "../../../control-plane/admin-api/rename-problems.ts";
 import type { AdminContext, AdminRequest } from "../../../control-plane/admin-api/route.ts";
 import { invalidField } from "../../../control-plane/control-errors.ts";
@@ -8,7 +9,10 @@ import { splitRuleId } from "../rule.ts";
 import { userChangeBody } from "../user-body.ts";
 import type { UserOverrideBody } from "../user-shapes.ts";
 
-/** Another limit for a user, which ends by itself; without a version in place of whatever there is, which the answer tells. */
+/**
+ * Gives a user an override, which ends automatically. Without a version it replaces any earlier one, which the answer
+ * shows.
+ */
 export async function createUserOverride(
   { actor, params, body, change }: AdminRequest<UserOverrideBody>,
   { control }: AdminContext,
@@ -16,19 +20,19 @@ export async function createUserOverride(
   const { policy } = splitRuleId(body.rule_id);
   const { limit, window_seconds: seconds, burst } = body;
   const window = { limit, per: renderDuration(seconds * 1_000), ...(burst !== undefined && { burst }) };
-  const override = { policy, windows: [window], untilMs: endOf(body) };
+  const override = { policy, windows: [window], untilMs: findEnd(body) };
   const options = { ...change, expected: change.expected ?? ("any" as const) };
   const wanted = control.subjects.setLimit(actor, "user", params.user_id!, override, options);
-  const changed = await renameProblems(wanted, (path) => [fieldOf(path, body)]);
+  const changed = await renameProblems(wanted, (path) => [findField(path, body)]);
   return {
     status: 201,
-    headers: { etag: etagOf(changed.value.version) },
+    headers: { etag: renderEtag(changed.value.version) },
     body: userChangeBody(changed),
   };
 }
 
-/** What a problem with the limit is called in the words of the body. */
-function fieldOf(path: Problem["path"], { expires_at: atMs }: UserOverrideBody): string {
+/** Names a problem with the limit by the fields of the body. */
+function findField(path: Problem["path"], { expires_at: atMs }: UserOverrideBody): string {
   const part = String(path.at(-1));
   const names: Readonly<Record<string, string>> = {
     policy: "rule_id",
@@ -43,9 +47,10 @@ function fieldOf(path: Problem["path"], { expires_at: atMs }: UserOverrideBody):
   return Object.hasOwn(names, part) ? names[part]! : "rule_id";
 }
 
-function endOf({ expires_at: atMs, duration_seconds: seconds }: UserOverrideBody): number {
+function findEnd({ expires_at: atMs, duration_seconds: seconds }: UserOverrideBody): number {
   if (atMs !== undefined) return atMs;
   if (seconds !== undefined) return Date.now() + seconds * 1_000;
-  const message = "is missing, and duration_seconds too: an override ends. For a limit for good, see /api/v1/subjects";
+  const message =
+    "is missing, and so is duration_seconds: an override ends. For a limit without an end, see /api/v1/subjects";
   throw invalidField(["expires_at"], message);
 }

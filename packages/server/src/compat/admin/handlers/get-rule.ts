@@ -5,11 +5,11 @@ import type { HttpResponse } from "../../../data-plane/transports/http/exchange.
 import { readRules } from "../read-rules.ts";
 import { splitRuleId } from "../rule.ts";
 import { findCreated, noRuleBody, ruleBody } from "../rule-body.ts";
-import { ruleCalled } from "../rule-control.ts";
-import type { RuleWords } from "../rule-words.ts";
+import { findTierRule } from "../rule-control.ts";
+import type { RuleVocabulary } from "../rule-vocabulary.ts";
 
-/** One rule; of a policy that is none, why it is none. */
-export function getRule(words: RuleWords) {
+/** One rule, or the reason why the policy is not one. */
+export function getRule(vocabulary: RuleVocabulary) {
   return async ({ actor, params }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> => {
     const id = params.rule_id!;
     const { policy, tier } = splitRuleId(id);
@@ -17,9 +17,9 @@ export function getRule(words: RuleWords) {
     const [created] = await findCreated(control.policies, actor, [stored]);
     const read = readRules(policy, stored.document);
     if (read.kind === "no_rule" && tier === undefined)
-      return answerVersion(noRuleBody(stored, read.why, created, words), stored.version);
-    const rule = read.kind === "rules" ? ruleCalled(read.rules, tier) : undefined;
+      return answerVersion(noRuleBody(stored, read.why, created, vocabulary), stored.version);
+    const rule = read.kind === "rules" ? findTierRule(read.rules, tier) : undefined;
     if (rule === undefined) throw notFound(`the rule ${id}`);
-    return answerVersion(ruleBody(rule, stored, created, words), stored.version);
+    return answerVersion(ruleBody(rule, stored, created, vocabulary), stored.version);
   };
 }

@@ -1,29 +1,30 @@
 import { answerPage, type Body } from "../../../control-plane/admin-api/answer.ts";
 import type { AdminContext, AdminRequest } from "../../../control-plane/admin-api/route.ts";
-import type { Listed, StoredPolicy } from "../../../control-plane/control-plane.ts";
+import type { Listed } from "../../../control-plane/change.ts";
+import type { StoredPolicy } from "../../../control-plane/policy-control.ts";
 import type { HttpResponse } from "../../../data-plane/transports/http/exchange.ts";
 import { createTurns } from "../../../turns.ts";
 import { readRules } from "../read-rules.ts";
 import { otherApiKey } from "../rule.ts";
 import { findCreated, ruleBodies } from "../rule-body.ts";
-import type { RuleWords } from "../rule-words.ts";
+import type { RuleVocabulary } from "../rule-vocabulary.ts";
 
-/** Which part of the list; and, by the words' own name for it, the dimension whose rules alone are wanted. */
+/** Selects the page, and by the vocabulary's name for it the dimension. */
 export interface ListQuery {
   readonly [name: string]: unknown;
   readonly limit?: number;
   readonly after?: string;
 }
 
-/** How many parts of the list of policies are looked through for one answer. */
+/** How many pages of the list of policies are read for one answer. */
 const maxParts = 10;
 
-/** The rules of so many policies, with those that are no rules as one entry each. */
-export function listRules(words: RuleWords) {
+/** The rules of up to `limit` policies, with one entry for each policy that is not a rule. */
+export function listRules(vocabulary: RuleVocabulary) {
   return async (request: AdminRequest<undefined, ListQuery>, { control }: AdminContext): Promise<HttpResponse> => {
     const { actor, query, url } = request;
     const { limit = 100 } = query;
-    const asked = words.listedBy.map((name) => query[name] as string | undefined).find((one) => one !== undefined);
+    const asked = vocabulary.listedBy.map((name) => query[name] as string | undefined).find((one) => one !== undefined);
     const dimension = asked === otherApiKey ? "api_key" : asked;
     const found: StoredPolicy[] = [];
     const turns = createTurns();
@@ -41,7 +42,7 @@ export function listRules(words: RuleWords) {
       if (next === undefined) break;
     }
     const created = await findCreated(control.policies, actor, found);
-    const items = found.flatMap((stored, index) => ruleBodies(stored, created[index], words));
+    const items = found.flatMap((stored, index) => ruleBodies(stored, created[index], vocabulary));
     return answerPage<Body>({ items, next }, (item) => item, url);
   };
 }

@@ -3,14 +3,14 @@ import type { AdminContext, AdminRequest } from "../../../control-plane/admin-ap
 import type { HttpResponse } from "../../../data-plane/transports/http/exchange.ts";
 import { findCreated, ruleBody } from "../rule-body.ts";
 import { replaceRule } from "../rule-control.ts";
-import type { RuleWords, WrittenRule } from "../rule-words.ts";
+import type { RuleVocabulary, WrittenRule } from "../rule-vocabulary.ts";
 
-export function putRule(words: RuleWords) {
+export function putRule(vocabulary: RuleVocabulary) {
   return async (request: AdminRequest<WrittenRule>, { control }: AdminContext): Promise<HttpResponse> => {
     const { actor, body, change, params } = request;
-    const changed = await replaceRule(control.policies, actor, params.rule_id!, body, words, change);
+    const changed = await replaceRule(control.policies, actor, params.rule_id!, body, vocabulary, change);
     const { rule, stored } = changed.value;
     const [created] = await findCreated(control.policies, actor, [stored]);
-    return answerVersion({ ...ruleBody(rule, stored, created, words), ...changeBody(changed) }, stored.version);
+    return answerVersion({ ...ruleBody(rule, stored, created, vocabulary), ...changeBody(changed) }, stored.version);
   };
 }

@@ -4,7 +4,7 @@ import type { HttpResponse } from "../../../data-plane/transports/http/exchange.
 import { userChangeBody } from "../user-body.ts";
 import type { UserTierBody } from "../user-shapes.ts";
 
-/** Without a version in place of whatever there is, since these words have none; the answer tells what that was. */
+/** Without a version, which this vocabulary lacks, it replaces any tier; the answer shows the old one. */
 export async function putUserTier(
   { actor, params, body, change }: AdminRequest<UserTierBody>,
   { control }: AdminContext,

@@ -2,9 +2,9 @@ import type { CheckAndIncrementRequest, CheckAndIncrementResponse } from "@sluic
 import type { Decision } from "sluice";
 import { whenDecided } from "../../../data-plane/service/decide.ts";
 import type { CallInfo, GrpcContext } from "../../../data-plane/transports/grpc/method.ts";
-import { quotaOf } from "../quota-message.ts";
+import { renderQuota } from "../quota-message.ts";
 import { askByPolicyId, readPolicyKey } from "../read-policy-key.ts";
-import { ceilOf, floorOf, int32Of } from "../whole-numbers.ts";
+import { ceilOrZero, floorOrZero, int32Of } from "../whole-numbers.ts";
 
 export function checkAndIncrement(
   request: CheckAndIncrementRequest,
@@ -19,18 +19,18 @@ export function checkAndIncrement(
     deadlineMs,
   };
   const decided = askByPolicyId(() => context.decide.one(check));
-  return whenDecided(decided, responseOf);
+  return whenDecided(decided, renderResponse);
 }
 
-function responseOf(decision: Decision): CheckAndIncrementResponse {
+function renderResponse(decision: Decision): CheckAndIncrementResponse {
   const { policy, version } = decision;
   return {
     allowed: decision.allowed,
-    remaining: int32Of(floorOf(decision.remaining)),
-    resetUnixMs: ceilOf(decision.resetAtMs),
-    retryAfterMs: decision.allowed ? 0 : int32Of(ceilOf(decision.retryAfterMs)),
+    remaining: int32Of(floorOrZero(decision.remaining)),
+    resetUnixMs: ceilOrZero(decision.resetAtMs),
+    retryAfterMs: decision.allowed ? 0 : int32Of(ceilOrZero(decision.retryAfterMs)),
     policyVersion: policy === undefined ? "" : `${policy}#${version}`,
-    matchedQuota: quotaOf(decision, decision.resetAtMs),
+    matchedQuota: renderQuota(decision, decision.resetAtMs),
     degraded: decision.degraded !== undefined,
     degradedReason: decision.degraded ?? "",
   };

@@ -3,7 +3,7 @@ import type { Decision } from "sluice";
 import { whenDecided } from "../../../data-plane/service/decide.ts";
 import type { CallInfo, GrpcContext } from "../../../data-plane/transports/grpc/method.ts";
 import { readIdentifier } from "../read-identifier.ts";
-import { ceilOf, floorOf, int32Of, secondsOf } from "../whole-numbers.ts";
+import { ceilOrZero, floorOrZero, int32Of, wholeSeconds } from "../whole-numbers.ts";
 
 export function checkRateLimit(
   request: CheckRateLimitRequest,
@@ -12,17 +12,17 @@ export function checkRateLimit(
 ): CheckRateLimitResponse | Promise<CheckRateLimitResponse> {
   const cost = request.cost === 0 ? undefined : request.cost;
   const decided = context.decide.one({ dimensions: readIdentifier(request), cost, deadlineMs, ...metadataId });
-  return whenDecided(decided, responseOf);
+  return whenDecided(decided, renderResponse);
 }
 
-function responseOf(decision: Decision): CheckRateLimitResponse {
+function renderResponse(decision: Decision): CheckRateLimitResponse {
   return {
     allowed: decision.allowed,
-    currentCount: ceilOf(decision.used),
-    limit: floorOf(decision.limit),
-    remaining: floorOf(decision.remaining),
-    resetAt: secondsOf(decision.resetAtMs),
-    retryAfter: decision.allowed ? 0 : int32Of(secondsOf(decision.retryAfterMs)),
+    currentCount: ceilOrZero(decision.used),
+    limit: floorOrZero(decision.limit),
+    remaining: floorOrZero(decision.remaining),
+    resetAt: wholeSeconds(decision.resetAtMs),
+    retryAfter: decision.allowed ? 0 : int32Of(wholeSeconds(decision.retryAfterMs)),
     degraded: decision.degraded !== undefined,
     degradedReason: decision.degraded ?? "",
   };

@@ -30,8 +30,8 @@ export async function consumeAndCheckLimit(
 }
 
 /**
- * The bucket with the least left, counted in units and not in shares, and which rate that is, all as the take found them. In a
- * denial it is what would be left if the cost were taken, below 0.
+ * The bucket with the least left, in units and not in shares, and the index of its rate, all at the time of the take.
+ * For a denial it is the remainder if the cost were taken, below 0.
  */
 function leastRemaining(decision: Decision): { readonly remaining: number; readonly index: number } {
   const { allowed, remaining = decision.limit ?? 0, cost } = decision;

@@ -2,23 +2,23 @@ import type { ConfigRequest, ConfigResponse, DomainConfig, RatePolicy } from "@s
 import type { Policy, Window } from "sluice";
 import type { GrpcContext } from "../../../data-plane/transports/grpc/method.ts";
 import { flowPerSecond } from "../bucket-levels.ts";
-import { prefixOf } from "../limit-key.ts";
+import { findPrefix } from "../limit-key.ts";
 
 export function getCurrentConfig(_request: ConfigRequest, { limiter }: GrpcContext): ConfigResponse {
   const { policies, fallback } = limiter.snapshot.policySet;
   const all = fallback === undefined ? policies : [...policies, fallback];
-  return { configs: all.map(configOf) };
+  return { configs: all.map(renderConfig) };
 }
 
-function configOf(policy: Policy): DomainConfig {
+function renderConfig(policy: Policy): DomainConfig {
   return {
     domain: policy.match.domain,
-    prefixKey: prefixOf(policy) ?? "",
-    policies: policy.limits.flatMap(({ windows }) => windows.map(rateOf)),
+    prefixKey: findPrefix(policy) ?? "",
+    policies: policy.limits.flatMap(({ windows }) => windows.map(renderRate)),
   };
 }
 
-function rateOf(window: Window): RatePolicy {
+function renderRate(window: Window): RatePolicy {
   return {
     flowRatePerSecond: flowPerSecond(window),
     burstCapacity: Math.floor(window.burst),

@@ -3,7 +3,7 @@ import { SluiceError, StoreUnavailable } from "sluice";
 import { whenDecided } from "../../../data-plane/service/decide.ts";
 import type { CallInfo, GrpcContext } from "../../../data-plane/transports/grpc/method.ts";
 import { readIdentifier } from "../read-identifier.ts";
-import { ceilOf, floorOf, secondsOf } from "../whole-numbers.ts";
+import { ceilOrZero, floorOrZero, wholeSeconds } from "../whole-numbers.ts";
 
 export function getRemainingQuota(
   request: GetRemainingQuotaRequest,
@@ -12,15 +12,15 @@ export function getRemainingQuota(
 ): GetRemainingQuotaResponse | Promise<GetRemainingQuotaResponse> {
   const asked = { dimensions: readIdentifier(request), cost: 0, preview: true, deadlineMs };
   return whenDecided(context.decide.one(asked), ({ used, limit, remaining, resetAtMs, degraded }) => {
-    // Zeros would say that nothing limits the request.
+    // Zeros would mean that nothing limits the request.
     if (degraded === "kill_switch")
       throw new SluiceError("not_ready", "the kill switch is on, and nothing is counted; ask again when it is off");
     if (degraded !== undefined && remaining === undefined) throw new StoreUnavailable(degraded);
     return {
-      currentCount: ceilOf(used),
-      limit: floorOf(limit),
-      remaining: floorOf(remaining),
-      resetAt: secondsOf(resetAtMs),
+      currentCount: ceilOrZero(used),
+      limit: floorOrZero(limit),
+      remaining: floorOrZero(remaining),
+      resetAt: wholeSeconds(resetAtMs),
     };
   });
 }

@@ -1,7 +1,7 @@
 import type { GetUsageRequest, GetUsageResponse } from "@sluice/protocol";
 import { whenDecided } from "../../../data-plane/service/decide.ts";
 import type { CallInfo, GrpcContext } from "../../../data-plane/transports/grpc/method.ts";
-import { quotaOf, windowQuotas } from "../quota-message.ts";
+import { renderQuota, windowQuotas } from "../quota-message.ts";
 import { askByPolicyId, readPolicyKey } from "../read-policy-key.ts";
 import { refuseUncounted } from "../refuse-uncounted.ts";
 
@@ -15,12 +15,12 @@ export function getUsage(
   return whenDecided(decided, (decision) => {
     refuseUncounted(decision);
     const { limits = [], resetAtMs, resetAfterMs } = decision;
-    // By the clock of the counters, of which the limit that speaks tells the time.
+    // By the clock of the counters, which the speaking limit reports.
     const nowMs = resetAtMs === undefined || resetAfterMs === undefined ? Date.now() : resetAtMs - resetAfterMs;
     return {
       quotas: limits.flatMap((limit) =>
         limit.record === undefined
-          ? [quotaOf(limit, nowMs + limit.resetAfterMs)!]
+          ? [renderQuota(limit, nowMs + limit.resetAfterMs)!]
           : windowQuotas(limit, limit.record.windows, nowMs),
       ),
     };

@@ -1,9 +1,11 @@
-import type { ServerWritableStream } from "@grpc/grpc-js";
 import type { ListPoliciesRequest, Policy as PolicyMessage } from "@sluice/protocol";
 import { SluiceError } from "sluice";
-import type { ControlPlane, Listed, PolicyControl, StoredPolicy } from "../../../control-plane/control-plane.ts";
+import type { Listed } from "../../../control-plane/change.ts";
+import type { ControlPlane } from "../../../control-plane/control-plane.ts";
+import type { PolicyControl, StoredPolicy } from "../../../control-plane/policy-control.ts";
 import type { Actor } from "../../../data-plane/access/actor.ts";
 import type {
+  AnswerStream,
   GrpcContext,
   StreamCallInfo,
   StreamCodec,
@@ -16,7 +18,7 @@ import { requireControl } from "../require-control.ts";
 /** How many are read from the store at once. */
 const partSize = 100;
 
-/** Tells every policy, part by part, no faster than the caller takes them. */
+/** Sends every policy, page by page, no faster than the caller reads. */
 export function listPolicies(control: ControlPlane | undefined): WatchHandler<ListPoliciesRequest, PolicyMessage> {
   return (request, stream, codec, context, info) =>
     sendPolicies(requireControl(control).policies, request, stream, codec, context, info);
@@ -25,20 +27,27 @@ export function listPolicies(control: ControlPlane | undefined): WatchHandler<Li
 function sendPolicies(
   policies: PolicyControl,
   { ownerTeam }: ListPoliciesRequest,
-  stream: ServerWritableStream<Uint8Array, Uint8Array>,
+  stream: AnswerStream,
   codec: StreamCodec<ListPoliciesRequest, PolicyMessage>,
   context: GrpcContext,
-  { caller, from, admitAgain }: StreamCallInfo,
+  call: StreamCallInfo,
 ): void {
-  const actor: Actor = { caller, from };
+  const actor: Actor = { caller: call.caller, from: call.from };
   let over = false;
-  const leave = (): void => {
+  let whenOver = (): void => {};
+  stream.onOver(() => {
     over = true;
-  };
-  stream.on("cancelled", leave);
-  stream.on("close", leave);
+    whenOver();
+  });
 
-  async function tellAll(): Promise<void> {
+  /** Resolves when the bytes are sent, or the caller has disconnected. Policies may be large, so only one is queued at a time. */
+  const send = (bytes: Uint8Array): Promise<void> =>
+    new Promise((resolve) => {
+      whenOver = resolve;
+      stream.write(bytes, resolve);
+    });
+
+  async function sendAll(): Promise<void> {
     for (let after: string | undefined; !over; ) {
       const part: Listed<StoredPolicy> = await policies.list(actor, {
         after,
@@ -48,31 +57,19 @@ function sendPolicies(
       for (const stored of part.items) {
         const bytes = codec.write(policyMessage(stored, await policyCreatedAt(policies, actor, stored)));
         if (over) return;
-        await send(stream, bytes);
+        await send(bytes);
       }
       if (part.next === undefined) break;
       after = part.next;
-      // Who reads slowly may have lost their token meanwhile.
-      admitAgain();
-      // What has not been told then can be asked elsewhere.
+      // A slow reader may have lost its token meanwhile.
+      call.admitAgain();
+      // Another server can send the rest.
       if (context.draining.aborted) throw new SluiceError("not_ready", "the server is about to stop; ask another one");
     }
     if (!over) stream.end();
   }
 
-  tellAll().catch((error: unknown) => {
-    if (!over) stream.emit("error", codec.tell(error));
-  });
-}
-
-/** Resolves when the bytes are sent, or the caller has left. Policies may be large, so only one is queued at a time. */
-function send(stream: ServerWritableStream<Uint8Array, Uint8Array>, bytes: Uint8Array): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      for (const event of ["cancelled", "close", "error"]) stream.removeListener(event, done);
-      resolve();
-    };
-    for (const event of ["cancelled", "close", "error"]) stream.on(event, done);
-    stream.write(bytes, done);
+  sendAll().catch((error: unknown) => {
+    if (!over) stream.fail(error);
   });
 }

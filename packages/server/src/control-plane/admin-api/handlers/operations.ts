@@ -2,19 +2,22 @@ import {
   auditEntry,
   hotKeys,
   importChange,
+  importPlan,
   killSwitch,
   killSwitchChange,
   newToken,
   nodes,
   tokenChange,
   tokenList,
+  usagePeriod,
 } from "@sluice/protocol/admin";
 import type { AuditQuery } from "@sluice/sql";
 import { SluiceError } from "sluice";
 import type { Role } from "../../../data-plane/access/roles.ts";
 import type { HttpResponse } from "../../../data-plane/transports/http/exchange.ts";
-import type { HotKeysWish } from "../../../observe/hot-keys/merge-hot-keys.ts";
-import { answerPage, changeView } from "../answer.ts";
+import type { HotKeysRequest } from "../../../observe/hot-keys/merge-hot-keys.ts";
+import type { UsageRequest } from "../../usage-control.ts";
+import { answerPage, changeView, problemBodies } from "../answer.ts";
 import type { AdminContext, AdminRequest } from "../route.ts";
 
 export async function getKillSwitch({ actor }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
@@ -48,6 +51,25 @@ export async function listAudit(
   { control }: AdminContext,
 ): Promise<HttpResponse> {
   return answerPage(await control.audit.list(actor, { ...query, sinceMs, untilMs }), auditEntry.render, url);
+}
+
+export async function listUsage(
+  {
+    actor,
+    query: { from_ms: fromMs, to_ms: toMs, group_by: by, limit_name: ofLimit, ...query },
+    url,
+  }: AdminRequest<undefined, UsageParameters>,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  const page = await control.usage.list(actor, { ...query, fromMs, toMs, by, ofLimit });
+  return answerPage(page, usagePeriod.render, url);
+}
+
+interface UsageParameters extends Pick<UsageRequest, "step" | "policy" | "dimension" | "subject" | "limit" | "after"> {
+  readonly from_ms?: number;
+  readonly to_ms?: number;
+  readonly limit_name?: string;
+  readonly group_by?: NonNullable<UsageRequest["by"]>;
 }
 
 export async function listTokens({ actor }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
@@ -85,7 +107,7 @@ export async function listNodes({ actor }: AdminRequest, { control }: AdminConte
 }
 
 export async function listHotKeys(
-  { actor, query }: AdminRequest<undefined, HotKeysWish & { readonly node?: string }>,
+  { actor, query }: AdminRequest<undefined, HotKeysRequest & { readonly node?: string }>,
   { control }: AdminContext,
 ): Promise<HttpResponse> {
   return { status: 200, body: hotKeys.render(await control.nodes.hotKeys(actor, query)) };
@@ -103,12 +125,23 @@ export async function importAll(
   { actor, yaml: text, query, change, anyVersion }: AdminRequest<unknown, { readonly mode?: "merge" | "replace" }>,
   { control }: AdminContext,
 ): Promise<HttpResponse> {
-  if (text === undefined || text === "")
-    throw new SluiceError("invalid_request", "the body is empty; it should be a policy file, in YAML or JSON");
-  const changed = await control.configuration.import(actor, text, {
+  const changed = await control.configuration.import(actor, demandFile(text), {
     ...change,
     ...(anyVersion && { expected: "any" }),
     mode: query.mode,
   });
   return { status: 200, body: importChange.render({ ...changeView(changed), import: changed.value }) };
+}
+
+export async function planImport(
+  { actor, yaml: text, query }: AdminRequest<unknown, { readonly mode?: "merge" | "replace" }>,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  const { warnings, ...plan } = await control.configuration.plan(actor, demandFile(text), query);
+  return { status: 200, body: importPlan.render({ ...plan, warnings: problemBodies(warnings) }) };
+}
+
+function demandFile(text: string | undefined): string {
+  if (text !== undefined && text !== "") return text;
+  throw new SluiceError("invalid_request", "the body is empty; it should be a policy file, in YAML or JSON");
 }

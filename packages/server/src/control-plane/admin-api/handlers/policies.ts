@@ -1,8 +1,9 @@
 import { policy, policyChange, policyDiff, policyValidation, version } from "@sluice/protocol/admin";
 import { SluiceError } from "sluice";
 import type { HttpResponse } from "../../../data-plane/transports/http/exchange.ts";
-import type { Changed, PolicyControl, StoredPolicy } from "../../control-plane.ts";
-import { answerPage, answerVersion, changeBody, changeView, etagOf, problemBodies } from "../answer.ts";
+import type { Changed } from "../../change.ts";
+import type { PolicyControl, StoredPolicy } from "../../policy-control.ts";
+import { answerPage, answerVersion, changeBody, changeView, problemBodies, renderEtag } from "../answer.ts";
 import type { PolicyRequest } from "../policy-shapes.ts";
 import type { AdminContext, AdminRequest } from "../route.ts";
 
@@ -20,7 +21,7 @@ export async function getPolicy({ actor, params }: AdminRequest, { control }: Ad
   return answerVersion(policy.render(stored), stored.version);
 }
 
-/** POST /api/v1/policies: a policy that is not there yet, by the id in its document. */
+/** POST /api/v1/policies: creates a policy, by the id in its document. */
 export async function createPolicy(request: AdminRequest<PolicyRequest>, context: AdminContext): Promise<HttpResponse> {
   const { document } = request.body;
   if (typeof document.id !== "string" || document.id === "")
@@ -42,7 +43,7 @@ async function keep(
 ): Promise<HttpResponse> {
   const { document, rollout } = body;
   const changed = await control.policies.put(actor, id, document, { ...change, rollout });
-  // Who does not say which version they saw changes nothing that is there.
+  // A caller that names no version may not change an existing policy.
   return answerPolicy(
     { ...changed, warnings: await placed(changed.warnings) },
     (change.expected ?? 0) === 0 ? 201 : 200,
@@ -54,7 +55,7 @@ function answerPolicy(changed: Changed<StoredPolicy>, status: 200 | 201): HttpRe
   const location = status === 201 ? { location: `/api/v1/policies/${encodeURIComponent(value.id)}` } : {};
   return {
     status,
-    headers: { etag: etagOf(value.version), ...location },
+    headers: { etag: renderEtag(value.version), ...location },
     body: policyChange.render({ ...changeView(changed), policy: value }),
   };
 }
@@ -105,7 +106,7 @@ export async function revertPolicy(
   return answerPolicy(await control.policies.revert(actor, params.id!, earlier, { ...change, rollout }), 200);
 }
 
-/** POST /api/v1/policies/validate: what is wrong is the answer, and not an error. */
+/** POST /api/v1/policies/validate: problems are the answer, and not an error. */
 export async function validatePolicy(
   { actor, body, placed }: AdminRequest<PolicyRequest>,
   { control }: AdminContext,

@@ -1,6 +1,6 @@
 import { rollout, rolloutChange } from "@sluice/protocol/admin";
 import type { HttpResponse } from "../../../data-plane/transports/http/exchange.ts";
-import type { RolloutControl } from "../../control-plane.ts";
+import type { RolloutControl } from "../../rollout-control.ts";
 import { answerPage, changeView } from "../answer.ts";
 import type { AdminContext, AdminRequest } from "../route.ts";
 
@@ -22,7 +22,7 @@ export async function getRollout({ actor, params }: AdminRequest, { control }: A
   return { status: 200, body: rollout.render(await control.rollouts.get(actor, params.id!)) };
 }
 
-/** The handler of something that may be done to a rollout. */
+/** The handler of one action on a rollout. */
 export function steerRollout(verb: "advance" | "pause" | "resume" | "finish" | "rollBack") {
   return async (
     {

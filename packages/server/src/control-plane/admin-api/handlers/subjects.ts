@@ -9,8 +9,8 @@ import {
 } from "@sluice/protocol/admin";
 import { type Problem, SluiceError } from "sluice";
 import type { HttpResponse } from "../../../data-plane/transports/http/exchange.ts";
-import type { ChangedSubject, SubjectChangeOptions, SubjectView } from "../../control-plane.ts";
-import { answerPage, answerVersion, changeView, etagOf } from "../answer.ts";
+import type { ChangedSubject, SubjectChangeOptions, SubjectView } from "../../subject-control.ts";
+import { answerPage, answerVersion, changeView, renderEtag } from "../answer.ts";
 import { renameProblems } from "../rename-problems.ts";
 import type { AdminContext, AdminRequest } from "../route.ts";
 import type { OverrideBody, ResetBody, SubjectLimitBody } from "../subject-shapes.ts";
@@ -27,7 +27,7 @@ export async function getSubject({ actor, params }: AdminRequest, { control }: A
   return answerVersion(subject.render(view), view.version);
 }
 
-/** How the counters stand, of those limits that this dimension alone names. */
+/** The state of the counters of those limits that this dimension alone identifies. */
 export async function getUsage({ actor, params }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
   const { dimension, value, effective } = await control.subjects.get(actor, params.kind!, params.id!);
   const limits = effective.filter(({ usage }) => usage !== undefined);
@@ -44,7 +44,7 @@ export async function deleteSubject(request: AdminRequest, { control }: AdminCon
   return { status: 200, body: subjectDeletion.render(subjectChangeView(changed)) };
 }
 
-/** What a change of a subject came to, with what it replaced. */
+/** The outcome of a change to a subject, with the values that it replaced. */
 function subjectChangeView(changed: ChangedSubject<unknown>): ViewOf<typeof subjectDeletion> {
   return { ...changeView(changed), replaced: changed.replaced, inPlaceOf: changed.inPlaceOf };
 }
@@ -52,7 +52,7 @@ function subjectChangeView(changed: ChangedSubject<unknown>): ViewOf<typeof subj
 function answerSubject(changed: ChangedSubject<SubjectView>): HttpResponse {
   return {
     status: 200,
-    headers: { etag: etagOf(changed.value.version) },
+    headers: { etag: renderEtag(changed.value.version) },
     body: subjectChange.render({ ...subjectChangeView(changed), subject: changed.value }),
   };
 }
@@ -70,7 +70,7 @@ export async function deleteTier(request: AdminRequest, { control }: AdminContex
   return answerSubject(await control.subjects.setTier(actor, params.kind!, params.id!, undefined, optionsOf(request)));
 }
 
-/** PUT …/limits: for good. */
+/** PUT …/limits: without an end. */
 export async function setLimits(
   request: AdminRequest<SubjectLimitBody>,
   { control }: AdminContext,
@@ -82,7 +82,7 @@ export async function setLimits(
   return answerSubject(await renameProblems(wanted, (path) => withoutPolicy(path, policy)));
 }
 
-/** PUT …/override: until it ends by itself. */
+/** PUT …/override: until it ends automatically. */
 export async function setOverride(
   request: AdminRequest<OverrideBody>,
   { control }: AdminContext,
@@ -94,12 +94,14 @@ export async function setOverride(
   return answerSubject(await renameProblems(wanted, (path) => withoutPolicy(path, policy)));
 }
 
-/** Among all that is stored, a limit stands under the id of its policy. */
+/** In the store as a whole, a limit is found under the id of its policy. */
 function withoutPolicy(path: Problem["path"], policy: string): Problem["path"] {
   return path.length > 1 && path[0] === policy ? path.slice(1) : path;
 }
 
-/** DELETE …/limits and …/override: each deletes what the other does not, so that nobody takes a limit for an override. */
+/**
+ * DELETE …/limits and …/override: each deletes only its own kind, so that a limit is never mistaken for an override.
+ */
 export function deleteLimit(kind: "custom" | "override") {
   return async (
     request: AdminRequest<undefined, { readonly policy?: string; readonly limit?: string }>,
@@ -108,8 +110,8 @@ export function deleteLimit(kind: "custom" | "override") {
     const { actor, params, query } = request;
     const { policy, limit } = query;
     if (policy === undefined)
-      throw new SluiceError("invalid_request", "the query does not say of which policy", [
-        { path: ["policy"], message: "is missing; it says which policy's limit is to be deleted" },
+      throw new SluiceError("invalid_request", "the query does not name a policy", [
+        { path: ["policy"], message: "is missing; it names the policy whose limit to delete" },
       ]);
     const which = { kind, policy, limit };
     return answerSubject(
@@ -118,7 +120,7 @@ export function deleteLimit(kind: "custom" | "override") {
   };
 }
 
-/** POST …/reset: forgets counters; limits and tier stay. */
+/** POST …/reset: resets counters; limits and tier stay. */
 export async function resetSubject(
   { actor, params, body, change }: AdminRequest<ResetBody>,
   { control }: AdminContext,

@@ -1,10 +1,9 @@
-import { moment } from "@sluice/protocol/admin";
-import { choice, described, integer, objectOf, type Shape, text } from "sluice";
-import { tokenName } from "../../../data-plane/access/parse-tokens.ts";
+import { auditKinds, moment } from "@sluice/protocol/admin";
+import { tokenName } from "@sluice/protocol/tokens";
+import { choice, described, integer, objectOf, type Shape, text } from "sluice/shape";
 import { type Role, roles } from "../../../data-plane/access/roles.ts";
 import { hotKeysQuery } from "../../../data-plane/transports/http/hot-keys-query.ts";
 import { wholeNumber } from "../../../data-plane/transports/http/read-query.ts";
-import { auditKinds } from "../../audit/audit-kinds.ts";
 import {
   createToken,
   deleteKillSwitch,
@@ -16,10 +15,12 @@ import {
   listHotKeys,
   listNodes,
   listTokens,
+  listUsage,
+  planImport,
   putKillSwitch,
 } from "../handlers/operations.ts";
 import { changeFields } from "../policy-shapes.ts";
-import { maxVersion, pageQuery } from "../query-words.ts";
+import { maxVersion, pageQuery } from "../query-parameters.ts";
 import { type AdminRoute, adminRoute } from "../route.ts";
 
 const killSwitchShape: Shape<{ readonly mode: "open" | "closed"; readonly for_ms?: number; readonly why?: string }> =
@@ -28,7 +29,7 @@ const killSwitchShape: Shape<{ readonly mode: "open" | "closed"; readonly for_ms
     {
       for_ms: described(
         integer({ min: 1_000, max: 86_400_000 }),
-        "How long; then policies decide again by themselves.",
+        "How long. Afterwards, policies decide again automatically.",
         {
           default: 3_600_000,
         },
@@ -47,34 +48,63 @@ const tokenShape: Shape<{
   {
     name: described(
       text({ max: 64, pattern: tokenName, form: "letters, digits or . _ @ : / -" }),
-      "Who has it, for the audit and the log.",
+      "The name of its holder, for the audit and the log.",
     ),
     role: choice(roles),
   },
   {
-    team: described(text({ max: 256 }), "Whose policies an editor may change."),
-    expires_ms: described(moment, "Refused from then on. Left out: 90 days from now."),
+    team: described(text({ max: 256 }), "The team whose policies an editor may change."),
+    expires_ms: described(moment, "When it stops being valid. Default: 90 days from now."),
     why: changeFields.why,
   },
 );
 
 const anything: Shape<unknown> = {
   name: "a policy file",
-  schema: { type: "object", description: "A policy file, whole." },
+  schema: {
+    type: "object",
+    description:
+      "A whole policy file; or several: `files`, each with its name (`file`), under which problems are reported, and its `text`.",
+  },
   read: (value) => value,
 };
 
-/** As much as a policy file may have. */
+/** The size of the largest policy file. */
 const maxImportBytes = 4 * 1024 * 1024;
+
+const groups = ["policy", "limit", "subject"] as const;
+
+/** Some of the words, separated by commas. */
+const groupBy: Shape<readonly (typeof groups)[number][]> = {
+  name: "words separated by commas",
+  schema: { type: "string", pattern: "^(policy|limit|subject)(,(policy|limit|subject))*$" },
+  read: (value, reading) => {
+    const words = String(value).split(",");
+    const wrong = words.find((one) => !(groups as readonly string[]).includes(one));
+    return wrong === undefined
+      ? [...new Set(words as (typeof groups)[number][])]
+      : reading.problem(`must be some of policy, limit and subject, but has ${JSON.stringify(wrong)}`);
+  },
+};
 
 const word = text({ max: 256 });
 const when = wholeNumber({ min: 0, max: maxVersion });
+
+const importQuery = {
+  mode: described(
+    choice(["merge", "replace"]),
+    "Policies and subjects that the file does not name: merge keeps them, replace deletes them",
+    {
+      default: "merge",
+    },
+  ),
+};
 
 export const operationRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "GET",
     path: "/api/v1/kill-switch",
-    summary: "Whether all checks are allowed or denied, and until when",
+    summary: "Show whether all checks are allowed or denied, and until when",
     action: "kill_switch.get",
     needs: "read",
     answers: { 200: { description: "The kill switch", content: ["KillSwitch"] } },
@@ -83,7 +113,7 @@ export const operationRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "PUT",
     path: "/api/v1/kill-switch",
-    summary: "Allow or deny everything, everywhere, for a while",
+    summary: "Allow or deny every check on all nodes, for a limited time",
     action: "kill_switch.on",
     needs: "operate",
     body: killSwitchShape,
@@ -102,17 +132,17 @@ export const operationRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "GET",
     path: "/api/v1/audit",
-    summary: "Who changed what, or was refused, newest first",
+    summary: "List changes and refused attempts, newest first",
     action: "audit.list",
     needs: "read",
     query: {
-      kind: described(choice(auditKinds), "Only what was done to this"),
-      target: described(text({ max: 4_096 }), "Only what was done to this one: a policy's id, user:u1, …"),
-      actor: described(word, "Only what was done by the token of this name"),
-      action: described(word, "Only this: policy.put, kill_switch.on, …"),
-      outcome: described(choice(["done", "refused"]), "Only what was done, or only what was refused"),
-      since_ms: described(when, "Not before then"),
-      until_ms: described(when, "Before then"),
+      kind: described(choice(auditKinds), "Only actions on targets of this kind"),
+      target: described(text({ max: 4_096 }), "Only actions on this target: a policy's id, user:u1, …"),
+      actor: described(word, "Only actions by the token of this name"),
+      action: described(word, "Only this action: policy.put, kill_switch.on, …"),
+      outcome: described(choice(["done", "refused"]), "Only completed actions, or only refused ones"),
+      since_ms: described(when, "At this time or later"),
+      until_ms: described(when, "Before this time"),
       ...pageQuery,
     },
     answers: {
@@ -126,6 +156,35 @@ export const operationRoutes: readonly AdminRoute[] = [
   }),
   adminRoute({
     method: "GET",
+    path: "/api/v1/usage",
+    summary: "Show how much policies and subjects were used over time",
+    action: "usage.list",
+    needs: "read",
+    query: {
+      step: described(choice(["minute", "hour", "day"]), "The length of a period", { default: "hour" }),
+      from_ms: described(when, "Periods that begin at this time or later. Default: a day ago"),
+      to_ms: described(when, "Periods that begin before this time. Default: now"),
+      policy: described(word, "Only this policy"),
+      limit_name: described(word, "Only the limit of this name, or that counts by these dimensions"),
+      dimension: described(
+        word,
+        "Usage of subjects of this dimension, which is one of --usage-by. Default: the totals",
+      ),
+      subject: described(text({ max: 4_096 }), "Usage of this subject of the dimension"),
+      group_by: described(groupBy, "What to list separately, with commas: policy, limit, subject"),
+      ...pageQuery,
+    },
+    answers: {
+      200: {
+        description: "One page",
+        content: ["UsagePage"],
+        headers: { Link: "The next page, if there is one" },
+      },
+    },
+    handle: listUsage,
+  }),
+  adminRoute({
+    method: "GET",
     path: "/api/v1/tokens",
     summary: "List tokens; the tokens themselves are not stored",
     action: "token.list",
@@ -136,7 +195,7 @@ export const operationRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "POST",
     path: "/api/v1/tokens",
-    summary: "Make a token; it is shown in this answer, and never again",
+    summary: "Create a token; only this answer shows it",
     action: "token.make",
     needs: "administer",
     body: tokenShape,
@@ -161,7 +220,7 @@ export const operationRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "GET",
     path: "/api/v1/nodes",
-    summary: "Which servers there are, and by which generation each decides",
+    summary: "List the nodes, with the generation by which each decides",
     action: "node.list",
     needs: "read",
     answers: { 200: { description: "All nodes", content: ["Nodes"] } },
@@ -170,17 +229,17 @@ export const operationRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "GET",
     path: "/api/v1/hot-keys",
-    summary: "Which counters are asked for most, or denied most, by all nodes together",
+    summary: "List the counters that are checked or denied most, across all nodes",
     action: "hot_key.list",
     needs: "read",
-    query: { ...hotKeysQuery, node: described(word, "Only what this node reports, by its id or its name") },
-    answers: { 200: { description: "Hottest first", content: ["HotKeys"] } },
+    query: { ...hotKeysQuery, node: described(word, "Only the report of this node, by its id or its name") },
+    answers: { 200: { description: "The order, hottest first", content: ["HotKeys"] } },
     handle: listHotKeys,
   }),
   adminRoute({
     method: "GET",
     path: "/api/v1/export",
-    summary: "The whole configuration as a policy file, for Git",
+    summary: "Export the whole configuration as a policy file, for Git",
     action: "configuration.export",
     needs: "read",
     answers: { 200: { description: "A policy file", content: "application/yaml" } },
@@ -197,12 +256,23 @@ export const operationRoutes: readonly AdminRoute[] = [
     bodyUnread: true,
     bodyTypes: ["yaml", "json"],
     maxBodyBytes: maxImportBytes,
-    query: {
-      mode: described(choice(["merge", "replace"]), "What the file does not name: merge keeps it, replace deletes it", {
-        default: "merge",
-      }),
-    },
+    query: importQuery,
     answers: { 200: { description: "What was imported (nothing in a dry run)", content: ["ImportDone"] } },
     handle: importAll,
+  }),
+  adminRoute({
+    method: "POST",
+    path: "/api/v1/import/plan",
+    summary: "What an import would create, change and delete, with the difference; nothing is saved",
+    action: "configuration.plan.get",
+    needs: "read",
+    access: "read",
+    body: anything,
+    bodyUnread: true,
+    bodyTypes: ["yaml", "json"],
+    maxBodyBytes: maxImportBytes,
+    query: importQuery,
+    answers: { 200: { description: "The plan", content: ["ImportPlan"] } },
+    handle: planImport,
   }),
 ];

@@ -1,4 +1,4 @@
-import { described, text } from "sluice";
+import { described, text } from "sluice/shape";
 import { wholeNumber } from "../../../data-plane/transports/http/read-query.ts";
 import {
   createPolicy,
@@ -13,7 +13,7 @@ import {
   validatePolicy,
 } from "../handlers/policies.ts";
 import { policyShape, revertShape } from "../policy-shapes.ts";
-import { maxVersion, pageQuery } from "../query-words.ts";
+import { maxVersion, pageQuery } from "../query-parameters.ts";
 import { type AdminRoute, adminRoute } from "../route.ts";
 
 /** Enough for a policy with long lists of values. */
@@ -21,7 +21,7 @@ const maxPolicyBytes = 1024 * 1024;
 
 const version = wholeNumber({ min: 1, max: maxVersion });
 const id = { id: "The policy's id" };
-const kept = {
+const saved = {
   description: "The saved policy (unsaved in a dry run)",
   content: ["PolicyChange"],
   headers: { ETag: "Its version" },
@@ -31,7 +31,7 @@ export const policyRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "GET",
     path: "/api/v1/policies",
-    summary: "List policies, in order of their ids",
+    summary: "List policies, ordered by id",
     action: "policy.list",
     needs: "read",
     query: { owner: described(text({ max: 256 }), "Only those of this team"), ...pageQuery },
@@ -48,26 +48,26 @@ export const policyRoutes: readonly AdminRoute[] = [
     body: policyShape,
     bodyTypes: ["json", "yaml"],
     maxBodyBytes: maxPolicyBytes,
-    answers: { 201: { ...kept, headers: { ...kept.headers, Location: "Where it is" } } },
+    answers: { 201: { ...saved, headers: { ...saved.headers, Location: "The path of the policy" } } },
     handle: createPolicy,
   }),
   adminRoute({
     method: "POST",
     path: "/api/v1/policies/validate",
-    summary: "Check a policy against those in the store: what is wrong, and what may surprise; nothing is saved",
+    summary: "Validate a policy against those in the store, and list problems and warnings; nothing is saved",
     action: "policy.validate.get",
     needs: "read",
     access: "read",
     body: policyShape,
     bodyTypes: ["json", "yaml"],
     maxBodyBytes: maxPolicyBytes,
-    answers: { 200: { description: "Everything that is wrong with it", content: ["Validation"] } },
+    answers: { 200: { description: "All problems and warnings", content: ["Validation"] } },
     handle: validatePolicy,
   }),
   adminRoute({
     method: "GET",
     path: "/api/v1/policies/{id}",
-    summary: "A policy as it is now",
+    summary: "Show the current version of a policy",
     action: "policy.get",
     needs: "read",
     pathParameters: id,
@@ -85,19 +85,19 @@ export const policyRoutes: readonly AdminRoute[] = [
     body: policyShape,
     bodyTypes: ["json", "yaml"],
     maxBodyBytes: maxPolicyBytes,
-    answers: { 200: kept, 201: { ...kept, headers: { ...kept.headers, Location: "Where it is" } } },
+    answers: { 200: saved, 201: { ...saved, headers: { ...saved.headers, Location: "The path of the policy" } } },
     handle: putPolicy,
   }),
   adminRoute({
     method: "DELETE",
     path: "/api/v1/policies/{id}",
-    summary: "Delete a policy; its versions stay",
+    summary: "Delete a policy; its versions are kept",
     action: "policy.delete",
     needs: "edit",
     expects: true,
     pathParameters: id,
     answers: {
-      200: { description: "What the deletion came to (nothing is deleted in a dry run)", content: ["Change"] },
+      200: { description: "The outcome of the deletion (nothing is deleted in a dry run)", content: ["Change"] },
     },
     handle: deletePolicy,
   }),
@@ -115,7 +115,7 @@ export const policyRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "GET",
     path: "/api/v1/policies/{id}/versions/{version}",
-    summary: "One version of a policy, as it was written",
+    summary: "Show one version of a policy, as it was written",
     action: "policy.versions.get",
     needs: "read",
     pathParameters: { ...id, version: "Its number" },
@@ -125,27 +125,27 @@ export const policyRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "GET",
     path: "/api/v1/policies/{id}/diff",
-    summary: "What changed from one version to another",
+    summary: "Compare two versions of a policy",
     action: "policy.diff.get",
     needs: "read",
     pathParameters: id,
     query: {
-      from: described(wholeNumber({ min: 0, max: maxVersion }), "Left out: the version before `to`; 0: nothing"),
-      to: described(version, "Left out: the current one"),
+      from: described(wholeNumber({ min: 0, max: maxVersion }), "Default: the version before `to`. 0: an empty policy"),
+      to: described(version, "Default: the current version"),
     },
-    answers: { 200: { description: "As data, and line by line", content: ["Diff"] } },
+    answers: { 200: { description: "The changes as data, and line by line", content: ["Diff"] } },
     handle: diffPolicy,
   }),
   adminRoute({
     method: "POST",
     path: "/api/v1/policies/{id}/revert",
-    summary: "Make a new version with the words of an earlier one",
+    summary: "Create a new version with the content of an earlier one",
     action: "policy.revert",
     needs: "edit",
     expects: true,
     pathParameters: id,
     body: revertShape,
-    answers: { 200: kept },
+    answers: { 200: saved },
     handle: revertPolicy,
   }),
 ];

@@ -1,23 +1,23 @@
 import { type RolloutState, rolloutStates } from "@sluice/protocol/admin";
-import { choice, described, listOf, readShape, refine, type Shape, text } from "sluice";
+import { choice, described, listOf, readShape, refine, type Shape, text } from "sluice/shape";
 import { getRollout, listRollouts, steerRollout } from "../handlers/rollouts.ts";
 import { moveShape } from "../policy-shapes.ts";
-import { pageQuery } from "../query-words.ts";
+import { pageQuery } from "../query-parameters.ts";
 import { type AdminRoute, adminRoute } from "../route.ts";
 
 const statesShape = listOf(choice(rolloutStates), { min: 1, max: rolloutStates.length });
 
-/** `running,paused` */
+/** Parses a list such as `running,paused`. */
 const states: Shape<readonly RolloutState[]> = refine(text({ max: 256 }), (words, reading) => {
   const read = readShape(statesShape, words.split(","));
   return read.ok ? read.value : reading.problem(read.problems[0]!.message);
 });
 
 const verbs = [
-  ["advance", "advance", "Take the next step of a rollout, or its end"],
-  ["pause", "pause", "Keep a rollout where it is"],
-  ["resume", "resume", "Let a rollout that was paused go on"],
-  ["finish", "finish", "Put the new version in force for all subjects, now"],
+  ["advance", "advance", "Advance a rollout to its next step, or complete it"],
+  ["pause", "pause", "Pause a rollout at its current step"],
+  ["resume", "resume", "Resume a paused rollout"],
+  ["finish", "finish", "Apply the new version to all subjects now"],
   ["roll-back", "rollBack", "Return all subjects to the old version"],
 ] as const;
 
@@ -30,10 +30,7 @@ export const rolloutRoutes: readonly AdminRoute[] = [
     needs: "read",
     query: {
       policy: described(text({ max: 256 }), "Only those of this policy"),
-      state: described(
-        states,
-        `Only those in one of these states, with commas between them: ${rolloutStates.join(", ")}`,
-      ),
+      state: described(states, `Only those in one of these states, separated by commas: ${rolloutStates.join(", ")}`),
       ...pageQuery,
     },
     answers: {
@@ -48,7 +45,7 @@ export const rolloutRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "GET",
     path: "/api/v1/rollouts/{id}",
-    summary: "How a rollout stands, with the figures of the latest look",
+    summary: "Show a rollout, with the metrics of the latest evaluation",
     action: "rollout.get",
     needs: "read",
     answers: { 200: { description: "The rollout", content: ["Rollout"] } },

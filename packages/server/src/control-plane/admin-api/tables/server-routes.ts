@@ -3,14 +3,14 @@ import { readyz, strictQuery } from "../../../data-plane/transports/http/handler
 import { type OpenApiOptions, renderOpenApi } from "../../../data-plane/transports/http/render-open-api.ts";
 import type { AdminRoute } from "../route.ts";
 
-/** What needs no token. Takes the whole table late, being in it. */
+/** Routes that need no token. Takes the whole table as a function, because the table contains them. */
 export function serverRoutes(routes: () => readonly AdminRoute[], api: OpenApiOptions): readonly AdminRoute[] {
   let document: string | undefined;
   return [
     {
       method: "GET",
       path: "/livez",
-      summary: "Whether the process answers",
+      summary: "Check that the process is alive",
       action: "server.live",
       access: "read",
       needs: "nothing",
@@ -20,7 +20,7 @@ export function serverRoutes(routes: () => readonly AdminRoute[], api: OpenApiOp
     {
       method: "GET",
       path: "/readyz",
-      summary: "Whether requests should be sent here",
+      summary: "Check that the server is ready for requests",
       action: "server.ready",
       access: "read",
       needs: "nothing",
@@ -37,7 +37,7 @@ export function serverRoutes(routes: () => readonly AdminRoute[], api: OpenApiOp
     {
       method: "GET",
       path: "/openapi.json",
-      summary: "This description",
+      summary: "Show this OpenAPI description",
       action: "server.describe",
       access: "read",
       needs: "nothing",

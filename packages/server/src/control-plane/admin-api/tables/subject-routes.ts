@@ -1,4 +1,4 @@
-import { described, text } from "sluice";
+import { described, text } from "sluice/shape";
 import {
   deleteLimit,
   deleteSubject,
@@ -11,7 +11,7 @@ import {
   setOverride,
   setTier,
 } from "../handlers/subjects.ts";
-import { pageQuery } from "../query-words.ts";
+import { pageQuery } from "../query-parameters.ts";
 import { type AdminRoute, adminRoute } from "../route.ts";
 import { overrideShape, resetShape, subjectLimitShape, tierShape } from "../subject-shapes.ts";
 
@@ -25,8 +25,8 @@ const changed = {
   headers: { ETag: "The subject's version" },
 };
 const whichLimit = {
-  policy: described(text({ max: 256 }), "Of which policy. Required"),
-  limit: described(text({ max: 256 }), "The limit's name, where it was set for one limit"),
+  policy: described(text({ max: 256 }), "The policy. Required"),
+  limit: described(text({ max: 256 }), "The limit's name, if it was set for one limit"),
 };
 
 export const subjectRoutes: readonly AdminRoute[] = [
@@ -50,7 +50,7 @@ export const subjectRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "GET",
     path: "/api/v1/subjects/{kind}/{id}",
-    summary: "A subject's limits, with where each comes from and how its counters stand",
+    summary: "Show a subject's limits, with the source of each and the state of its counters",
     action: "subject.get",
     needs: "read",
     pathParameters,
@@ -58,7 +58,7 @@ export const subjectRoutes: readonly AdminRoute[] = [
       200: {
         description: "The subject, even if nothing is stored about it",
         content: ["Subject"],
-        headers: { ETag: "Its version; 0 where nothing is kept" },
+        headers: { ETag: "Its version; 0 if nothing is stored" },
       },
     },
     handle: getSubject,
@@ -124,7 +124,7 @@ export const subjectRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "PUT",
     path: "/api/v1/subjects/{kind}/{id}/override",
-    summary: "Give a subject another limit for a while; it ends automatically",
+    summary: "Give a subject an override, which ends automatically",
     action: "subject.override",
     needs: "operate",
     expects: "or_any",
@@ -148,11 +148,11 @@ export const subjectRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "GET",
     path: "/api/v1/subjects/{kind}/{id}/usage",
-    summary: "How a subject's counters stand",
+    summary: "Show a subject's counters",
     action: "subject.usage",
     needs: "read",
     pathParameters,
-    answers: { 200: { description: "Limit by limit, window by window", content: ["Usage"] } },
+    answers: { 200: { description: "The counters, by limit and window", content: ["Usage"] } },
     handle: getUsage,
   }),
   adminRoute({

@@ -1,12 +1,12 @@
 import type { AdminRoute } from "../route.ts";
-import { actorOfRole, type StartedAdmin, takeUp, team } from "./start-admin.ts";
+import { applyStored, createRoleActor, type StartedAdmin, team } from "./start-admin.ts";
 
-/** A request that a route serves, asked of what `prepareExamples` stored. */
+/** A request that a route serves, given the objects that `prepareExamples` stored. */
 export interface RouteExample {
   readonly path: string;
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Parameters of the query, without those of any change. */
+  /** Parameters of the query, without those that every change has. */
   readonly query?: Readonly<Record<string, string>>;
 }
 
@@ -26,13 +26,13 @@ export function limitPolicy(id: string, perMinute: number): Readonly<Record<stri
   };
 }
 
-/** Stores a little of everything, and gives for each route a request that it serves. */
+/** Stores a few objects of every kind, and returns for each route a request that it serves. */
 export async function prepareExamples(admin: StartedAdmin): Promise<RouteExamples> {
-  const actor = actorOfRole("admin");
+  const actor = createRoleActor("admin");
   const { policies, rollouts, subjects, tokens } = admin.control;
   await policies.put(actor, "orders", limitPolicy("orders", 10), { expected: 0 });
   await policies.put(actor, "orders", limitPolicy("orders", 20), { expected: 1, why: "more room" });
-  const rolloutOf = async (id: string): Promise<string> => {
+  const startExampleRollout = async (id: string): Promise<string> => {
     await policies.put(actor, id, limitPolicy(id, 10), { expected: 0 });
     const steps = [
       { percent: 10, holdMs: 0 },
@@ -50,8 +50,8 @@ export async function prepareExamples(admin: StartedAdmin): Promise<RouteExample
     limits: [{ by: ["user"], algorithm: "token_bucket", windows: ["10/m"] }],
   };
   await policies.put(actor, "spare", rule, { expected: 0 });
-  const underway = await rolloutOf("search");
-  const paused = await rolloutOf("browse");
+  const underway = await startExampleRollout("search");
+  const paused = await startExampleRollout("browse");
   await rollouts.pause(actor, paused);
   const untilMs = Date.now() + 3_600_000;
   await subjects.setTier(actor, "user", "u1", "premium");
@@ -60,7 +60,7 @@ export async function prepareExamples(admin: StartedAdmin): Promise<RouteExample
   const { value: subject } = await subjects.setLimit(actor, "user", "u1", override);
   await admin.control.killSwitch.on(actor, "open", { why: "an example" });
   const { value: token } = await tokens.make(actor, { name: "spare", role: "viewer" });
-  await takeUp(admin);
+  await applyStored(admin);
   const u1 = "/api/v1/subjects/user/u1";
   const steer = { body: { why: "an example" } };
   const seen = { headers: { "if-match": `"${subject.version}"` } };
@@ -114,6 +114,7 @@ export async function prepareExamples(admin: StartedAdmin): Promise<RouteExample
     },
     "DELETE /api/v1/kill-switch": { path: "/api/v1/kill-switch", query: { why: "over" } },
     "GET /api/v1/audit": { path: "/api/v1/audit", query: { kind: "policy", target: "orders" } },
+    "GET /api/v1/usage": { path: "/api/v1/usage", query: { dimension: "tenant", group_by: "policy,subject" } },
     "GET /api/v1/tokens": { path: "/api/v1/tokens" },
     "POST /api/v1/tokens": { path: "/api/v1/tokens", body: { name: "ci", role: "editor", team } },
     "DELETE /api/v1/tokens/{id}": { path: `/api/v1/tokens/${token.id}` },
@@ -124,6 +125,11 @@ export async function prepareExamples(admin: StartedAdmin): Promise<RouteExample
       path: "/api/v1/import",
       headers: { "content-type": "application/yaml" },
       body: "policies:\n  - id: imported\n    match: { endpoint: /imported }\n    limits: [{ by: [user], windows: [5/m] }]\n",
+    },
+    "POST /api/v1/import/plan": {
+      path: "/api/v1/import/plan",
+      headers: { "content-type": "application/yaml" },
+      body: "policies:\n  - id: planned\n    match: { endpoint: /planned }\n    limits: [{ by: [user], windows: [5/m] }]\n",
     },
     ...ruleExamples("/api/v1/rules", { dimension: "user", endpoint_pattern: "/rules", limit: 5, window_seconds: 60 }),
     ...ruleExamples("/rules", { scope: "user", api: "/rules", max_requests: 5, window_seconds: 60 }),
@@ -152,8 +158,8 @@ function ruleExamples(path: string, rule: Readonly<Record<string, unknown>>): Ro
   };
 }
 
-/** Path and query of an example; with `dryRun`, such that nothing comes of it. */
-export function urlOfExample({ path, query = {} }: RouteExample, dryRun: boolean): string {
+/** Path and query of an example; with `dryRun`, as a dry run. */
+export function renderExampleUrl({ path, query = {} }: RouteExample, dryRun: boolean): string {
   const parameters = new URLSearchParams({ ...query, ...(dryRun && { dry_run: "true" }) });
   return parameters.size === 0 ? path : `${path}?${parameters}`;
 }

@@ -4,26 +4,26 @@ import { adminRoutes } from "../../../boot/api-tables.ts";
 import type { Access, Caller } from "../../../data-plane/access/access.ts";
 import type { Actor } from "../../../data-plane/access/actor.ts";
 import { limitOwnApi } from "../../../data-plane/access/limit-own-api.ts";
-import { permissionsOf, type Role, roles } from "../../../data-plane/access/roles.ts";
+import { type Role, rolePermissions, roles } from "../../../data-plane/access/roles.ts";
 import type { Service } from "../../../data-plane/service/service.ts";
 import { createOwnHotKeys } from "../../../observe/hot-keys/own-hot-keys.ts";
 import type { Logger } from "../../../observe/telemetry/logger.ts";
 import { createTestService, type ListeningTransport, listenForTest, silentLog } from "../../../testing/test-service.ts";
 import type { ControlPlane } from "../../control-plane.ts";
-import { assembleStored } from "../../documents/assemble-stored.ts";
+import { assembleStored } from "../../testing/assemble-stored.ts";
 import { createControlPlane } from "../../use-cases/create-control-plane.ts";
 import type { AdminRoute } from "../route.ts";
 import { createAdminServer } from "../server.ts";
 
-/** A control plane over a store in memory, on a free port of loopback, whose limiter decides by what is stored. */
+/** A control plane on a store in memory and a free port of loopback, whose limiter decides by the stored policies. */
 export interface StartedAdmin extends ListeningTransport {
   readonly url: string;
   readonly store: PolicyStore;
   readonly control: ControlPlane;
   readonly limiter: Limiter;
-  /** What it stands on, for another transport beside it. */
+  /** Its parts, for another transport on the same control plane. */
   readonly service: Service;
-  /** Asks with the token of a role; the body as JSON, or as it is where a header says what it is. */
+  /** Sends a request with the token of a role; the body as JSON, or unchanged if a header names its type. */
   ask(role: Role | "nobody", method: string, path: string, asked?: Asked): Promise<Response>;
 }
 
@@ -32,23 +32,23 @@ export interface Asked {
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-/** The team of the editor whose token it is. */
+/** The team of the editor whose token is used. */
 export const team = "shop";
 
 /** `token of admin` and so on; `token of yesterday` has expired. */
-export const tokenOf = (role: Role): string => `token-of-${role}`;
+export const tokenForRole = (role: Role): string => `token-of-${role}`;
 export const expiredToken = "token-of-yesterday";
 
-/** Somebody of a role, for what tests do beside the transport. */
-export function actorOfRole(role: Role): Actor {
-  return { caller: callerOf(role), from: "127.0.0.1" };
+/** A caller with a role, for actions that do not go through the transport. */
+export function createRoleActor(role: Role): Actor {
+  return { caller: createCaller(role), from: "127.0.0.1" };
 }
 
-function callerOf(role: Role): Caller {
+function createCaller(role: Role): Caller {
   return {
     name: role,
     role,
-    may: new Set(permissionsOf[role]),
+    may: new Set(rolePermissions[role]),
     tokenId: `id-of-${role}`,
     ...(role === "editor" && { team }),
   };
@@ -57,16 +57,16 @@ function callerOf(role: Role): Caller {
 const access: Access = {
   identify(token): Caller {
     if (token === expiredToken) throw new SluiceError("unauthenticated", "this token has expired; ask for a new one");
-    const role = roles.find((one) => tokenOf(one) === token);
+    const role = roles.find((one) => tokenForRole(one) === token);
     if (role === undefined) throw new SluiceError("unauthenticated", "this token is not known here");
-    return callerOf(role);
+    return createCaller(role);
   },
 };
 
 export interface StartAdminOptions {
   readonly log?: Logger | undefined;
   readonly routes?: readonly AdminRoute[] | undefined;
-  /** What the API's own limits are counted by. */
+  /** The counters for the API's own limits. */
   readonly clock?: Clock | undefined;
   readonly access?: Access | undefined;
 }
@@ -109,7 +109,7 @@ export async function startAdmin(options: StartAdminOptions = {}): Promise<Start
       return fetch(url + path, {
         method,
         headers: {
-          ...(role !== "nobody" && { authorization: `Bearer ${tokenOf(role)}` }),
+          ...(role !== "nobody" && { authorization: `Bearer ${tokenForRole(role)}` }),
           ...(body !== undefined && { "content-type": "application/json" }),
           ...headers,
         },
@@ -125,13 +125,13 @@ export async function startAdmin(options: StartAdminOptions = {}): Promise<Start
   };
 }
 
-/** Lets the limiter decide by what is stored now, as a node does. */
-export async function takeUp({ store, limiter }: Pick<StartedAdmin, "store" | "limiter">): Promise<void> {
+/** Makes the limiter decide by the stored policies, as a node does. */
+export async function applyStored({ store, limiter }: Pick<StartedAdmin, "store" | "limiter">): Promise<void> {
   const { policySet } = await store.read((view) => assembleStored(view, Date.now()));
   limiter.usePolicies(policySet);
 }
 
-/** Everything that is stored but for what was refused, to compare by. */
+/** Everything stored except refusals, for comparison. */
 export async function dump(store: PolicyStore): Promise<string> {
   const all = await store.read(async (view) => {
     const policies = await view.policies();

@@ -1,6 +1,6 @@
 import type { KillSwitchRecord, PolicyStore, StoreChange } from "@sluice/sql";
 
-/** One change of a store as a new generation, with its record in the audit. Resolves with the generation. */
+/** Makes one change to a store as a new generation, with its audit record. Resolves with the generation. */
 export function changeStore(
   store: Pick<PolicyStore, "change">,
   work: (change: StoreChange) => Promise<void>,
@@ -28,7 +28,7 @@ export function changeStore(
   });
 }
 
-/** Stores a policy that allows each user so much an hour. */
+/** Stores a policy that allows each user `limit` requests an hour. */
 export function putPolicy(store: Pick<PolicyStore, "change">, id: string, limit: number): Promise<number> {
   return changeStore(store, async (change) => {
     const before = await change.policy(id);

@@ -1,13 +1,13 @@
-/** Chance that is the same for the same seed. */
+/** Random numbers that are the same for the same seed. */
 export interface SeededRandom {
   /** 0 … 1. */
   uniform(): number;
   between(min: number, max: number): number;
   /** Mean 0, variance 1. */
   normal(): number;
-  /** How many arrive, of so many on average. */
+  /** A Poisson number with this mean. */
   poisson(mean: number): number;
-  /** How many of n, each with probability p. */
+  /** A binomial number: how many of n, each with probability p. */
   binomial(n: number, p: number): number;
 }
 
@@ -23,7 +23,7 @@ export function createSeededRandom(seed: number): SeededRandom {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 0x1_0000_0000;
   }
 
-  /** Box and Muller's: numbers come in pairs. */
+  /** Box and Muller's method: numbers come in pairs. */
   function normal(): number {
     if (spare !== undefined) {
       const kept = spare;
@@ -57,11 +57,11 @@ export function createSeededRandom(seed: number): SeededRandom {
     });
   }
 
-  /** The first count up to which chances add up to more than a number drawn. */
-  function countUp(none: number, chanceOf: (count: number) => number): number {
+  /** The first count at which the cumulative probability exceeds a random number. */
+  function countUp(none: number, probabilityAt: (count: number) => number): number {
     const drawn = uniform();
     let count = 0;
-    for (let total = none; total < drawn && count < 1_000; total += chanceOf(count)) count++;
+    for (let total = none; total < drawn && count < 1_000; total += probabilityAt(count)) count++;
     return count;
   }
 

@@ -4,38 +4,43 @@ import { type RolloutStart, startRollout } from "../start-rollout.ts";
 import { isUnderway } from "../steer-rollout.ts";
 import { createSeededRandom, type SeededRandom } from "./seeded-random.ts";
 
-/** Traffic that a policy sees, with everything that makes one minute unlike another. */
+/** The traffic of a policy, with everything that makes one minute unlike another. */
 export interface World {
   /** Requests a minute, of all subjects. */
   readonly perMinute: number;
-  /** Share that is denied, on average. */
+  /** The share that is denied, on average. */
   readonly denied: number;
-  /** What comes and goes for everybody: σ of the log-odds, and how much of it is left a minute later. */
+  /** Fluctuations that all subjects share: σ of the log-odds, and how much of it is left a minute later. */
   readonly swing: number;
   readonly swingLasts: number;
-  /** Waves of a day: amplitude of the log-odds, and of the number of requests. */
+  /** Daily waves: amplitude of the log-odds, and of the number of requests. */
   readonly dayWave: number;
   readonly dayVolume: number;
-  /** Chance a minute of a burst that everybody takes part in; it goes on with probability 2/3 from minute to minute. */
+  /**
+   * The chance per minute of a burst that all subjects share; it continues with probability 2/3 from minute to minute.
+   */
   readonly bursts: number;
-  /** The fifteen busiest subjects: their share of all requests, and how unsteady each of them is for itself. */
+  /** The fifteen busiest subjects: their share of all requests, and how much each of them fluctuates. */
   readonly whales: number;
   readonly whaleSwing: number;
   readonly whaleLasts: number;
-  /** Chance a minute that one of them asks ten times as often, and is denied nine times out of ten; for five minutes on average. */
+  /**
+   * The chance per minute that one of them sends ten times as many requests, and is denied nine times out of ten; for
+   * five minutes on average.
+   */
   readonly floods: number;
 }
 
-/** What the new version denies, of a request that the old one denies with some probability. */
+/** The probability that the new version denies a request, given that of the old one. */
 export type NewVersion = (denied: number) => number;
 
 export interface Simulated {
   readonly rollout: RolloutRecord;
-  /** From when the first subject is under the new version until the rollout ends. */
+  /** The minutes from the first subject under the new version to the end of the rollout. */
   readonly lastedMinutes: number;
 }
 
-/** Decides what becomes of a rollout, like `decideRollout`. */
+/** Decides a rollout's next move, like `decideRollout`. */
 export type Decide = typeof decideRollout;
 
 const minuteMs = 60_000;
@@ -43,7 +48,7 @@ const firstMinute = 28_000_000;
 const maxMinutes = 200;
 const whaleCount = 15;
 
-/** Worlds of all kinds, one for each seed: quiet and wild, from fifty requests a second to twenty thousand. */
+/** Traffic of all kinds, one for each seed: quiet and wild, from fifty requests a second to twenty thousand. */
 export function drawWorld(seed: number, fixed: Partial<World> = {}): World {
   const { between } = createSeededRandom(seed + 99_991);
   return {
@@ -62,24 +67,25 @@ export function drawWorld(seed: number, fixed: Partial<World> = {}): World {
   };
 }
 
-/** A rollout from its beginning to its end, minute by minute, on traffic of its own. */
+/** Simulates a rollout from start to end, minute by minute, on this traffic. */
 export function simulateRollout(
   world: World,
   seed: number,
   newVersion: NewVersion = (denied) => denied,
-  wish: Partial<RolloutStart> = {},
+  request: Partial<RolloutStart> = {},
   decide: Decide = decideRollout,
 ): Simulated {
   const random = createSeededRandom(seed);
   const beganMs = firstMinute * minuteMs + Math.floor(random.between(0, minuteMs));
   const start = { id: "r", policy: "p", fromVersion: 1, toVersion: 2, author: "ada", by: "user" };
-  let rollout = startRollout({ ...start, ...wish }, beganMs);
+  let rollout = startRollout({ ...start, ...request }, beganMs);
   const traffic = createTraffic(world, random, rollout.steps);
   const tallies: TallyRecord[] = [];
   let joinedMs = rollout.step >= 0 ? beganMs : undefined;
   for (let minute = firstMinute; minute < firstMinute + maxMinutes; minute++) {
     const atStart = rollout.step;
-    // The leader looks every few seconds: at least once after a minute has been told of, and once when a step's time is over.
+    // The leader looks every few seconds: at least once after a minute has been reported, and once when a step's time
+    // is over.
     const passes = [16_000, (beganMs % minuteMs) + 1_000].map((offsetMs) => minute * minuteMs + offsetMs);
     let movedMs = rollout.stepSinceMs;
     for (const nowMs of passes.sort((a, b) => a - b)) {
@@ -111,7 +117,7 @@ export function simulateRollout(
   return { rollout, lastedMinutes: Number.POSITIVE_INFINITY };
 }
 
-/** Requests of like subjects in one minute. */
+/** Requests of similar subjects in one minute. */
 interface Group {
   readonly ring: number;
   readonly requests: number;
@@ -169,7 +175,7 @@ function createTraffic(
   };
 }
 
-/** What comes and goes: a first-order autoregression. */
+/** Fluctuation: a first-order autoregression. */
 function createSwing(sigma: number, lasts: number, { normal }: SeededRandom): () => number {
   let at = normal();
   return () => {

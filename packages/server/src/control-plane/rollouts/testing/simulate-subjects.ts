@@ -4,14 +4,17 @@ import { startRollout } from "../start-rollout.ts";
 import { isUnderway } from "../steer-rollout.ts";
 import { createSeededRandom } from "./seeded-random.ts";
 
-/** Subjects that are limited each for itself: what one of them asks beyond its limit of a minute is denied. */
+/** Subjects with individual limits: whatever one of them requests beyond its limit of a minute is denied. */
 export interface Crowd {
   readonly subjects: number;
-  /** Requests a minute, of an average subject. The n-th busiest asks as often as the busiest, over n to the power of `uneven`. */
+  /**
+   * Requests a minute, of an average subject. The n-th busiest sends as many as the busiest, over n to the power of
+   * `uneven`.
+   */
   readonly perMinute: number;
   readonly uneven: number;
   readonly limit: number;
-  /** How many times as often a subject asks in a minute since the rollout began. */
+  /** The factor on a subject's requests in a minute since the rollout started. */
   readonly swell: (minute: number, subject: number) => number;
 }
 
@@ -19,12 +22,15 @@ const minuteMs = 60_000;
 const firstMinute = 28_000_000;
 const maxMinutes = 120;
 
-/** A rollout of a limit on such subjects. Unlike rates that swing, a subject is denied nothing up to its limit, and much beyond it. */
+/**
+ * A rollout of a limit on such subjects. Unlike fluctuating rates, a subject is denied nothing up to its limit, and
+ * much beyond it.
+ */
 export function simulateSubjects(crowd: Crowd, seed: number, newLimit: number): RolloutRecord {
   const random = createSeededRandom(seed);
   const beganMs = firstMinute * minuteMs + 30_000;
-  const wish = { id: "r", policy: "p", fromVersion: 1, toVersion: 2, author: "ada", by: "user" };
-  let rollout = startRollout(wish, beganMs);
+  const request = { id: "r", policy: "p", fromVersion: 1, toVersion: 2, author: "ada", by: "user" };
+  let rollout = startRollout(request, beganMs);
   const weights = Array.from({ length: crowd.subjects }, (_, rank) => 1 / (rank + 1) ** crowd.uneven);
   const scale = (crowd.perMinute * crowd.subjects) / weights.reduce((all, one) => all + one, 0);
   const rings = weights.map(() => {

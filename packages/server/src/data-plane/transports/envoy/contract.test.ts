@@ -13,7 +13,7 @@ import { wholeGrpcServer, wholeHttpServer } from "../../../testing/whole-servers
 import type { Service } from "../../service/service.ts";
 import { type RateLimitResponseJson, rateLimitResponseJson } from "./rate-limit-json.ts";
 
-function requestOf({ domain = "default", dimensions = {}, preview }: AskedCheck): RateLimitRequest {
+function createRequest({ domain = "default", dimensions = {}, preview }: AskedCheck): RateLimitRequest {
   const entries = Object.entries(dimensions).map(([key, value]) => ({ key, value }));
   return RateLimitRequest.fromPartial({
     domain,
@@ -21,7 +21,7 @@ function requestOf({ domain = "default", dimensions = {}, preview }: AskedCheck)
   });
 }
 
-function answerOf({ overallCode, statuses: [status] }: RateLimitResponseJson): CheckAnswer {
+function readAnswer({ overallCode, statuses: [status] }: RateLimitResponseJson): CheckAnswer {
   const allowed = overallCode === "OK";
   const wait = status?.durationUntilReset;
   return {
@@ -32,8 +32,10 @@ function answerOf({ overallCode, statuses: [status] }: RateLimitResponseJson): C
   };
 }
 
-/** In this protocol an outage under `on_failure: closed` is no answer, but an error that Envoy has a setting for. */
-function errorOf(code: string, message: string): CheckAnswer {
+/**
+ * In this protocol an outage under `on_failure: closed` is not an answer, but an error that Envoy has a setting for.
+ */
+function errorAnswer(code: string, message: string): CheckAnswer {
   return code === "store_unavailable" ? { allowed: false } : { error: { code, message } };
 }
 
@@ -47,13 +49,13 @@ async function openGrpc(service: Service): Promise<TransportUnderTest> {
         const response: RateLimitResponse = await client.call(
           RateLimitServiceDefinition,
           "shouldRateLimit",
-          requestOf(asked),
+          createRequest(asked),
           options,
         );
-        return answerOf(rateLimitResponseJson(response));
+        return readAnswer(rateLimitResponseJson(response));
       } catch (error) {
         const { metadata, details } = error as ServiceError;
-        return errorOf(String(metadata.get("sluice-code")[0]), details);
+        return errorAnswer(String(metadata.get("sluice-code")[0]), details);
       }
     },
     async close(): Promise<void> {
@@ -74,16 +76,16 @@ async function openHttp(service: Service): Promise<TransportUnderTest> {
           "content-type": "application/json",
           ...(token !== undefined && { authorization: `Bearer ${token}` }),
         },
-        body: JSON.stringify(requestOf(asked)),
+        body: JSON.stringify(createRequest(asked)),
       });
       const body = (await response.json()) as RateLimitResponseJson & { code: string; detail: string };
-      return body.overallCode === undefined ? errorOf(body.code, body.detail) : answerOf(body);
+      return body.overallCode === undefined ? errorAnswer(body.code, body.detail) : readAnswer(body);
     },
     close: () => listening.close(),
   };
 }
 
-// No value is refused, because Envoy lets pass what is.
+// No value is refused, because Envoy lets a request pass then.
 const lacks = ["cost", "id", "policies", "strict values"] as const;
 describeTransport("Envoy's ShouldRateLimit", openGrpc, { describe, it }, { lacks });
 describeTransport("Envoy's POST /json", openHttp, { describe, it }, { lacks });

@@ -39,30 +39,30 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-async function restOf(domain: string, key: string): Promise<number | undefined> {
+async function readRemaining(domain: string, key: string): Promise<number | undefined> {
   const request = RateLimitRequest.fromPartial({ domain, descriptors: [{ entries: [{ key, value: "acme" }] }] });
   const { statuses } = await client.call(RateLimitServiceDefinition, "shouldRateLimit", request);
   return statuses[0]?.currentLimit && statuses[0].limitRemaining;
 }
 
 describe("a daemon with files in Envoy's format", () => {
-  it("takes them up beside others, keeps counters through edits, and the last good ones where an edit is bad", async () => {
-    expect(await restOf("shop", "tenant")).toBe(4);
-    expect(await restOf("own", "tenant")).toBe(2);
+  it("applies them together with others, keeps counters through edits, and the last good ones if an edit is bad", async () => {
+    expect(await readRemaining("shop", "tenant")).toBe(4);
+    expect(await readRemaining("own", "tenant")).toBe(2);
     await save("shop.yaml", envoy(8));
     await daemon.reload();
-    expect(await restOf("shop", "tenant")).toBe(6);
+    expect(await readRemaining("shop", "tenant")).toBe(6);
     await save("shop.yaml", envoy(9).replace("unit:", "units:"));
     await daemon.reload();
-    expect(await restOf("shop", "tenant")).toBe(5);
+    expect(await readRemaining("shop", "tenant")).toBe(5);
     await save("more.yaml", envoy(1).replace("shop", "more"));
     await save("shop.yaml", envoy(8));
     await daemon.reload();
-    expect(await restOf("more", "tenant")).toBe(0);
-    expect(await restOf("shop", "tenant")).toBe(4);
+    expect(await readRemaining("more", "tenant")).toBe(0);
+    expect(await readRemaining("shop", "tenant")).toBe(4);
   });
 
-  it("lists them apart from policies that apply by themselves", async () => {
+  it("lists them separately from policies that apply automatically", async () => {
     const body = (await (await fetch(`${daemon.url}/v1/policies`)).json()) as Record<string, unknown>;
     expect(body.policies).toMatchObject([{ id: "own" }]);
     expect(body.descriptors).toMatchObject([

@@ -1,5 +1,6 @@
 import { RateLimitUnit } from "@sluice/protocol/envoy";
-import type { FailMode, GivenLimit } from "sluice";
+import type { GivenLimit } from "sluice";
+import type { FailMode } from "sluice/internal";
 
 const dayMs = 24 * 60 * 60 * 1000;
 
@@ -12,7 +13,7 @@ const lengths: ReadonlyMap<number, { readonly word: string; readonly ms: number 
   [RateLimitUnit.YEAR, { word: "year", ms: 365 * dayMs }],
 ]);
 
-/** Remembered at most: proxies bring along a few, and hostile ones any number. */
+/** The most that are remembered: proxies bring along a few, and hostile ones any number. */
 const maxRemembered = 1_000;
 
 /** In two generations: when one is full, the older is forgotten. */
@@ -20,8 +21,8 @@ let recent = new Map<string, GivenLimit>();
 let older = new Map<string, GivenLimit>();
 
 /**
- * The limit that a proxy brings along. The same numbers give the same object, which is what its compiled form is remembered
- * by. Undefined where there is no such unit.
+ * The limit that a proxy brings along. The same numbers give the same object, under which its compiled form is
+ * remembered. Undefined if there is no such unit.
  */
 export function findOverrideLimit(requestsPerUnit: number, unit: number, onFailure: FailMode): GivenLimit | undefined {
   const key = `${requestsPerUnit}/${unit}/${onFailure}`;
@@ -38,7 +39,7 @@ export function findOverrideLimit(requestsPerUnit: number, unit: number, onFailu
   return limit;
 }
 
-/** Counters are named by the unit, so that another number of requests goes on with them, and another unit does not. */
+/** Counters are named by the unit, so that another number of requests continues them, and another unit does not. */
 function createLimit(limit: number, { word, ms }: { word: string; ms: number }, onFailure: FailMode): GivenLimit {
   return {
     name: `envoy.override.${word}`,

@@ -1,7 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { RateLimitResponse_RateLimit_Unit as Unit } from "@sluice/protocol/envoy";
-import { createLimiter, parseShape } from "sluice";
+import { createLimiter } from "sluice";
 import { parsePolicyText } from "sluice/policy-text";
+import { parseShape } from "sluice/shape";
 import { describe, expect, it } from "vitest";
 import { createTestService } from "../../../testing/test-service.ts";
 import { rateLimitRequestShape, rateLimitResponseJson } from "./rate-limit-json.ts";

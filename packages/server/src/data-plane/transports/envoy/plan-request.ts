@@ -1,60 +1,57 @@
 import type { RateLimitDescriptor, RateLimitRequest } from "@sluice/protocol/envoy";
+import { type CheckRequest, type PolicySet, type Problem, SluiceError } from "sluice";
 import {
-  type CheckRequest,
   type FailMode,
   type FoundDescriptor,
   findDescriptor,
   hasDescriptors,
   maxCost,
-  type PolicySet,
-  type Problem,
   renderPath,
-  SluiceError,
-} from "sluice";
-import { boundedSubject, dimensionsOf, joinEntries } from "./descriptor-dimensions.ts";
+} from "sluice/internal";
+import { boundedSubject, dimensionsFromEntries, joinEntries } from "./descriptor-dimensions.ts";
 import { findOverrideLimit } from "./find-override-limit.ts";
 
 export const maxDescriptors = 100;
 export const maxEntries = 32;
 
-/** What is to be done about one descriptor. */
+/** What to do about one descriptor. */
 export type DescriptorPlan =
-  /** Nothing is said of it, or what is said is replaced. */
+  /** No policy has it, or the limit it has is replaced. */
   { readonly kind: "unmatched" } | { readonly kind: "unlimited" } | DescriptorCheck;
 
 export interface DescriptorCheck {
   readonly kind: "check";
-  /** Without a cost where nothing is taken. */
+  /** Without a cost if nothing is taken. */
   readonly request: CheckRequest;
-  /** What it takes, or gives back; 0 only looks. */
+  /** The cost it takes, or gives back; 0 only peeks. */
   readonly hits: number;
   readonly givesBack: boolean;
-  /** `shadow` never denies; `quota` denies where all such descriptors of the request are over. */
+  /** `shadow` never denies; `quota` denies if all such descriptors of the request are over. */
   readonly role: "enforced" | "shadow" | "quota";
-  /** What is charged all the same where it is denied: the limits that say so. */
+  /** What is charged even if it is denied: the limits that say so. */
   readonly deniedCharge: CheckRequest | undefined;
-  /** What the limit of a policy is called in the answer. */
-  nameOf(policy: string | undefined): string;
+  /** The name of a policy's limit in the answer. */
+  findName(policy: string | undefined): string;
 }
 
-/** What to do about each descriptor, in their order. Throws `invalid_request` with every field that is wrong. */
+/** What to do about each descriptor, in order. Throws `invalid_request` with every wrong field. */
 export function planRequest(request: RateLimitRequest, policySet: PolicySet): readonly DescriptorPlan[] {
   const { domain, descriptors } = request;
-  const problems = findProblems(request);
+  const problems = findRequestProblems(request);
   if (problems.length > 0) throw invalidRequest(problems);
   const found = descriptors.map(({ entries }) => findDescriptor(policySet, domain, entries));
   const replaced = new Set<string>();
   for (const [i, one] of found.entries()) {
-    // What the proxy brings along stands in for what is written, and replaces nothing.
+    // A limit that the proxy brings along stands in for the written one, and replaces nothing.
     if (one === undefined || descriptors[i]!.limit !== undefined) continue;
     for (const { replaces } of one.node.limits) for (const name of replaces) replaced.add(name);
   }
   const known = isKnown(policySet, domain);
   const plans = descriptors.map((descriptor, i): DescriptorPlan => {
-    const hits = hitsOf(descriptor, request);
+    const hits = readHits(descriptor, request);
     if (descriptor.limit !== undefined) {
       const { requestsPerUnit, unit } = descriptor.limit;
-      const limit = findOverrideLimit(requestsPerUnit, unit, failModeOf(found[i]));
+      const limit = findOverrideLimit(requestsPerUnit, unit, findFailMode(found[i]));
       if (limit !== undefined) {
         const subject = boundedSubject(joinEntries(domain, descriptor.entries));
         const brought: CheckRequest = { limits: [limit], dimensions: { descriptor: subject } };
@@ -66,7 +63,9 @@ export function planRequest(request: RateLimitRequest, policySet: PolicySet): re
       return unmatched;
     }
     if (hasDescriptors(policySet, domain)) return planFound(found[i], hits, replaced);
-    return known ? check({ domain, dimensions: dimensionsOf(descriptor.entries) }, hits, policyAsName) : unmatched;
+    return known
+      ? check({ domain, dimensions: dimensionsFromEntries(descriptor.entries) }, hits, policyAsName)
+      : unmatched;
   });
   if (problems.length > 0) throw invalidRequest(problems);
   return plans;
@@ -82,11 +81,11 @@ type Hits = Pick<DescriptorCheck, "hits" | "givesBack">;
 function check(
   request: CheckRequest,
   hits: Hits,
-  nameOf: DescriptorCheck["nameOf"] = nameless,
+  findName: DescriptorCheck["findName"] = nameless,
   role: DescriptorCheck["role"] = "enforced",
   deniedCharge?: CheckRequest,
 ): DescriptorCheck {
-  return { kind: "check", request, ...hits, role, deniedCharge, nameOf };
+  return { kind: "check", request, ...hits, role, deniedCharge, findName };
 }
 
 function planFound(found: FoundDescriptor | undefined, hits: Hits, replaced: ReadonlySet<string>): DescriptorPlan {
@@ -101,32 +100,32 @@ function planFound(found: FoundDescriptor | undefined, hits: Hits, replaced: Rea
     policies: limits.map(({ policy }) => policy),
     dimensions: { descriptor: boundedSubject(subject) },
   };
-  const nameOf = (policy: string | undefined): string =>
+  const findName = (policy: string | undefined): string =>
     (limits.length === 1 ? first : limits.find((one) => one.policy === policy))?.name ?? "";
   const role = node.mode === "enforce" ? "enforced" : node.mode;
-  // Only the answer to every limit tells how one stands that does not deny.
+  // Only an answer for every limit shows how one stands that does not deny.
   const asked = role === "enforced" ? request : { ...request, details: true };
   const charged = limits.filter((one) => one.chargeDenied).map(({ policy }) => policy);
   const deniedCharge = charged.length === 0 ? undefined : { ...request, policies: charged };
-  return check(asked, hits, nameOf, role, deniedCharge);
+  return check(asked, hits, findName, role, deniedCharge);
 }
 
-/** A limit that is brought along fails as the one does that it stands in for. */
-function failModeOf(found: FoundDescriptor | undefined): FailMode {
+/** A limit that is brought along fails like the one that it stands in for. */
+function findFailMode(found: FoundDescriptor | undefined): FailMode {
   return found?.node.limits[0]?.onFailure ?? "open";
 }
 
 /**
- * Whether anything is said of a domain that has no descriptors. Where other domains have some, one that no policy names
- * is unknown, and nothing in it is limited; without any, requests that match nothing fall to the default as usual.
+ * Whether a domain without descriptors is known. If other domains have some, one that no policy names is unknown, and
+ * nothing in it is limited; if none has, requests that match nothing fall to the default as usual.
  */
 function isKnown(policySet: PolicySet, domain: string): boolean {
-  return !hasDescriptors(policySet) || domainsOf(policySet).has(domain);
+  return !hasDescriptors(policySet) || listDomains(policySet).has(domain);
 }
 
 const domains = new WeakMap<PolicySet, ReadonlySet<string>>();
 
-function domainsOf(policySet: PolicySet): ReadonlySet<string> {
+function listDomains(policySet: PolicySet): ReadonlySet<string> {
   let known = domains.get(policySet);
   if (known === undefined) {
     known = new Set(policySet.policies.map(({ match }) => match.domain));
@@ -135,12 +134,12 @@ function domainsOf(policySet: PolicySet): ReadonlySet<string> {
   return known;
 }
 
-/** The descriptor's own addend, of which 0 is one too; else the request's, for which 0 means that it names none. */
-function hitsOf({ hitsAddend, isNegativeHits }: RateLimitDescriptor, request: RateLimitRequest): Hits {
+/** The descriptor's own addend, even if it is 0; else the request's, where 0 means none. */
+function readHits({ hitsAddend, isNegativeHits }: RateLimitDescriptor, request: RateLimitRequest): Hits {
   return { hits: hitsAddend ?? (request.hitsAddend || 1), givesBack: isNegativeHits };
 }
 
-function findProblems({ domain, descriptors, hitsAddend }: RateLimitRequest): Problem[] {
+function findRequestProblems({ domain, descriptors, hitsAddend }: RateLimitRequest): Problem[] {
   const problems: Problem[] = [];
   const problem = (message: string, ...path: Problem["path"]): void => void problems.push({ path, message });
   const tooMany = (hits: number): string => `must be at most ${maxCost}, but is ${hits}`;

@@ -1,4 +1,4 @@
-/** Envoy's messages in the JSON that proto3 has for them. */
+/** Envoy's messages in proto3's JSON. */
 import {
   RateLimitResponse_Code as Code,
   type RateLimitDescriptor,
@@ -7,7 +7,7 @@ import {
   RateLimitUnit,
   RateLimitResponse_RateLimit_Unit as Unit,
 } from "@sluice/protocol/envoy";
-import { boolean, type JsonSchema, listOf, objectOf, type ReadOf, type Shape, text } from "sluice";
+import { boolean, type JsonSchema, listOf, objectOf, type ReadOf, type Shape, text } from "sluice/shape";
 
 type Fields = Readonly<Record<string, Shape<unknown>>>;
 
@@ -77,11 +77,11 @@ export const rateLimitRequestShape: Shape<RateLimitRequest> = {
     const read = request.read(value, reading);
     if (typeof read === "symbol") return read;
     const { domain = "", descriptors = [], hitsAddend = 0 } = read;
-    return { domain, descriptors: descriptors.map(descriptorOf), hitsAddend };
+    return { domain, descriptors: descriptors.map(descriptorFromJson), hitsAddend };
   },
 };
 
-function descriptorOf({
+function descriptorFromJson({
   entries = [],
   limit,
   hitsAddend,
@@ -107,7 +107,7 @@ export interface RateLimitResponseJson {
   readonly responseHeadersToAdd?: readonly { readonly key: string; readonly value: string }[];
 }
 
-/** What an answer looks like, for documentation. */
+/** The answer's schema, for documentation. */
 export const rateLimitResponseSchema: JsonSchema = {
   type: "object",
   required: ["overallCode", "statuses"],
@@ -151,13 +151,13 @@ export function rateLimitResponseJson({
   responseHeadersToAdd,
 }: RateLimitResponse): RateLimitResponseJson {
   return {
-    overallCode: nameOf(Code, overallCode),
+    overallCode: enumName(Code, overallCode),
     statuses: statuses.map(({ code, currentLimit: limit, limitRemaining, durationUntilReset: reset }) => ({
-      code: nameOf(Code, code),
+      code: enumName(Code, code),
       ...(limit && {
         currentLimit: {
           requestsPerUnit: limit.requestsPerUnit,
-          unit: nameOf(Unit, limit.unit),
+          unit: enumName(Unit, limit.unit),
           ...(limit.name !== "" && { name: limit.name }),
         },
       }),
@@ -170,7 +170,7 @@ export function rateLimitResponseJson({
   };
 }
 
-function nameOf(names: Readonly<Record<string, number>>, value: number): string {
+function enumName(names: Readonly<Record<string, number>>, value: number): string {
   return Object.keys(names).find((name) => names[name] === value) ?? "UNKNOWN";
 }
 

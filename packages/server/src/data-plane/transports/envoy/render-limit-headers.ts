@@ -1,8 +1,8 @@
 import type { RateLimitResponse_DescriptorStatus as DescriptorStatus, HeaderValue } from "@sluice/protocol/envoy";
 
 /**
- * `RateLimit-Limit`, `-Remaining` and `-Reset` of the descriptor nearest its limit, without `-Reset` where nothing ever comes back.
- * None where no limit applies.
+ * `RateLimit-Limit`, `-Remaining` and `-Reset` of the descriptor nearest its limit, without `-Reset` if nothing ever
+ * comes back. None if no limit applies.
  */
 export function renderLimitHeaders(statuses: readonly DescriptorStatus[]): HeaderValue[] {
   const limited = statuses.filter(({ currentLimit }) => currentLimit !== undefined);

@@ -12,15 +12,15 @@ const maxUint32 = 2 ** 32 - 1;
 export const unmatchedStatus: DescriptorStatus = { code: Code.OK, limitRemaining: 0 };
 export const unlimitedStatus: DescriptorStatus = { code: Code.OK, limitRemaining: maxUint32 };
 
-/** What a decision, or one of its limits, says of a limit. */
-type Standing = Pick<
+/** How a limit stands, from a decision or from one of its limits. */
+type LimitStanding = Pick<
   Decision | LimitDecision,
   "allowed" | "policy" | "window" | "remaining" | "retryAfterMs" | "resetAfterMs"
 >;
 
-export function renderStatus(decision: Decision, { role, givesBack, nameOf }: DescriptorCheck): DescriptorStatus {
-  const standing: Standing = role === "enforced" ? decision : (findStrictest(decision.limits) ?? decision);
-  // What gives back, and what never denies, is OK however it stands.
+export function renderStatus(decision: Decision, { role, givesBack, findName }: DescriptorCheck): DescriptorStatus {
+  const standing: LimitStanding = role === "enforced" ? decision : (findStrictest(decision.limits) ?? decision);
+  // A descriptor that gives back, or never denies, is OK however it stands.
   const ok = standing.allowed || role === "shadow" || givesBack;
   const code = ok ? Code.OK : Code.OVER_LIMIT;
   const { window, remaining = 0 } = standing;
@@ -30,17 +30,18 @@ export function renderStatus(decision: Decision, { role, givesBack, nameOf }: De
   }
   return {
     code,
-    currentLimit: renderLimit(window, nameOf(standing.policy)),
-    // As Envoy's own server has it: where the request does not pass, nothing is left for it.
+    currentLimit: renderLimit(window, findName(standing.policy)),
+    // As in Envoy's own server: if the request does not pass, nothing is left for it.
     limitRemaining: ok ? Math.min(Math.max(remaining, 0), maxUint32) : 0,
     durationUntilReset: renderReset(standing),
   };
 }
 
 /**
- * The limit that denies with the longest wait, else the one with the smallest share left, with what is left over all of them.
+ * The limit that denies with the longest wait, else the one with the smallest share left, with what is left over all of
+ * them.
  */
-function findStrictest(limits: readonly LimitDecision[] = []): Standing | undefined {
+function findStrictest(limits: readonly LimitDecision[] = []): LimitStanding | undefined {
   const wait = ({ allowed, retryAfterMs }: LimitDecision): number => (allowed ? -1 : (retryAfterMs ?? Infinity));
   const strictest = limits.reduce<LimitDecision | undefined>((most, one) => {
     if (most === undefined || wait(one) > wait(most)) return one;
@@ -50,16 +51,19 @@ function findStrictest(limits: readonly LimitDecision[] = []): Standing | undefi
 }
 
 /**
- * After a denial, until the same request passes; else until the counter is as good as new. Where the request never passes, because its
- * addend is above the limit, it is that as well, or the whole window where nothing of it is used: Envoy reads an absent duration as 0,
- * and its clients would come back at once. Absent for a one-off quota alone.
+ * After a denial, until the same request passes; otherwise until the counter is as good as new. If the request never
+ * passes, because its addend is above the limit, it is the latter too, or the whole window if none of it is used: Envoy
+ * reads an absent duration as 0, and its clients would come back at once. Absent only for a one-off quota.
  */
 export function renderReset({
   allowed,
   retryAfterMs,
   resetAfterMs,
   window,
-}: Pick<Standing, "allowed" | "retryAfterMs" | "resetAfterMs" | "window">): DescriptorStatus["durationUntilReset"] {
+}: Pick<
+  LimitStanding,
+  "allowed" | "retryAfterMs" | "resetAfterMs" | "window"
+>): DescriptorStatus["durationUntilReset"] {
   const ms = allowed ? resetAfterMs : (retryAfterMs ?? (resetAfterMs || lengthMs(window)));
   if (ms === undefined || !Number.isFinite(ms)) return undefined;
   return { seconds: Math.floor(ms / 1_000), nanos: Math.round(ms % 1_000) * 1_000_000 };
@@ -84,7 +88,7 @@ const units: readonly { readonly unit: Unit; readonly ms: number }[] = [
 ];
 
 /**
- * A window in the units there are. One of another length is told as what it lets through in the next longer unit, rounded
+ * A window in the available units. One of another length becomes what it lets through in the next longer unit, rounded
  * down; a one-off quota has no unit.
  */
 export function renderLimit({ limit, per }: Window, name: string): WrittenLimit {

@@ -10,8 +10,9 @@ import {
 } from "@sluice/protocol/envoy";
 import { redis } from "@sluice/redis";
 import { startServer } from "@sluice/test-servers";
-import { type CounterStore, createLimiter, type Limiter, ManualClock, MemoryCounters, type TakeOptions } from "sluice";
+import { type CounterStore, createLimiter, type Limiter, ManualClock, MemoryCounters } from "sluice";
 import { parsePolicyFiles } from "sluice/policy-text";
+import type { TakeOptions } from "sluice/store";
 import { failingCounters } from "sluice/testing";
 import { afterEach, describe, expect, it } from "vitest";
 import { connectForTest, type GrpcTestClient } from "../../../testing/grpc-client.ts";
@@ -166,7 +167,7 @@ describe("Envoy's rate limit service", () => {
     expect(codes(await ask(setting, { descriptors: descriptors("tenant=acme") }))).toEqual([OK, OK]);
   });
 
-  it("leaves nothing where a descriptor is over its limit, also where a smaller addend would pass", async () => {
+  it("leaves nothing if a descriptor is over its limit, even if a smaller addend would pass", async () => {
     const setting = await open();
     await ask(setting, { descriptors: descriptors("tenant=acme"), hitsAddend: 3 });
     const { overallCode, statuses } = await ask(setting, { descriptors: descriptors("tenant=acme"), hitsAddend: 4 });
@@ -175,7 +176,7 @@ describe("Envoy's rate limit service", () => {
     expect((await ask(setting, { descriptors: descriptors("tenant=acme"), hitsAddend: 2 })).overallCode).toBe(OK);
   });
 
-  it("says when a window ends, or how long it is, where an addend is above the limit: never 0", async () => {
+  it("says when a window ends, or how long it is, if an addend is above the limit: never 0", async () => {
     const setting = await open();
     const above = { descriptors: descriptors("tenant=acme"), hitsAddend: 6 };
     expect((await ask(setting, above)).statuses).toMatchObject([
@@ -188,7 +189,7 @@ describe("Envoy's rate limit service", () => {
     expect(used?.seconds).toBeLessThanOrEqual(40);
   });
 
-  it("takes nothing from any descriptor where one denies", async () => {
+  it("takes nothing from any descriptor if one denies", async () => {
     const setting = await open();
     const both = { descriptors: descriptors("tenant=acme", "user=ada") };
     for (const expected of [OK, OK, OVER_LIMIT, OVER_LIMIT, OVER_LIMIT])
@@ -228,7 +229,7 @@ describe("Envoy's rate limit service", () => {
     expect([overallCode, statuses[0]?.currentLimit?.unit]).toEqual([OVER_LIMIT, Unit.WEEK]);
   });
 
-  it("answers OK for what is unlimited, with the largest rest there is", async () => {
+  it("answers OK for an unlimited descriptor, with the largest possible remainder", async () => {
     const { statuses } = await ask(await open(), { descriptors: descriptors("plan=partner") });
     expect(statuses).toEqual([{ code: OK, limitRemaining: 4_294_967_295 }]);
   });
@@ -251,7 +252,7 @@ describe("Envoy's rate limit service", () => {
     expect(alone.statuses[0]?.limitRemaining).toBe(4);
   });
 
-  it("counts in shadow mode and tells how it stands, but never denies", async () => {
+  it("counts in shadow mode and reports how it stands, but never denies", async () => {
     const setting = await open();
     const watched = { descriptors: descriptors("watched=1", "tenant=acme") };
     expect((await ask(setting, watched)).statuses[0]).toMatchObject({ code: OK, limitRemaining: 0 });
@@ -264,7 +265,7 @@ describe("Envoy's rate limit service", () => {
     expect(over.statuses[1]?.limitRemaining).toBe(3);
   });
 
-  it("tells in shadow mode of the limit with the longest wait", async () => {
+  it("reports in shadow mode the limit with the longest wait", async () => {
     const limits = "[{ unit: minute, requests_per_unit: 1 }, { unit: hour, requests_per_unit: 1, name: slow }]";
     const setting = await open({
       files: [`domain: shop\ndescriptors: [{ key: k, shadow_mode: true, rate_limits: ${limits} }]`],
@@ -289,7 +290,7 @@ describe("Envoy's rate limit service", () => {
     expect(statuses[0]?.limitRemaining).toBe(2);
   });
 
-  it("gives back what it took where the last quota was used up meanwhile", async () => {
+  it("gives back what it took if the last quota was used up meanwhile", async () => {
     const store = new MemoryCounters({ clock: new ManualClock(startMs) });
     let meanwhile: (() => void) | undefined;
     const counters: CounterStore = {
@@ -319,7 +320,7 @@ describe("Envoy's rate limit service", () => {
     expect(statuses.map(({ limitRemaining }) => limitRemaining)).toEqual([4, 98]);
   });
 
-  it("takes from no quota where another descriptor denies, and denies a single quota by itself", async () => {
+  it("takes from no quota if another descriptor denies, and denies a single quota on its own", async () => {
     const setting = await open();
     const denied = { descriptors: descriptors("east=1", "plan=none") };
     expect(codes(await ask(setting, denied))).toEqual([OVER_LIMIT, OK, OVER_LIMIT]);
@@ -328,7 +329,7 @@ describe("Envoy's rate limit service", () => {
     expect(codes(await ask(setting, quota))).toEqual([OVER_LIMIT, OVER_LIMIT]);
   });
 
-  it("holds a descriptor to all of its limits, and tells of the one that speaks", async () => {
+  it("holds a descriptor to all of its limits, and reports the deciding one", async () => {
     const setting = await open();
     const several = { descriptors: descriptors("several=1") };
     for (let i = 0; i < 2; i++) expect((await ask(setting, several)).overallCode).toBe(OK);
@@ -380,14 +381,14 @@ describe("addends", () => {
     expect((await ask(setting, { descriptors: descriptors("tenant=a") })).statuses[0]?.limitRemaining).toBe(2);
   });
 
-  it("add up where two descriptors have the same counter", async () => {
+  it("add up if two descriptors have the same counter", async () => {
     const setting = await open();
     const twice = { descriptors: descriptors("tenant=a", "tenant=a"), hitsAddend: 2 };
     expect((await ask(setting, twice)).statuses.map(({ limitRemaining }) => limitRemaining)).toEqual([1, 1]);
     expect(codes(await ask(setting, twice))).toEqual([OVER_LIMIT, OVER_LIMIT, OVER_LIMIT]);
   });
 
-  it("of 0, explicitly, only look, and can deny what is taken beside them", async () => {
+  it("of 0, explicitly, only peek, and can deny what is taken with them", async () => {
     const setting = await open();
     const look = { ...descriptors("user=ada")[0], hitsAddend: 0 };
     const both = { descriptors: [look, ...descriptors("tenant=acme")] };
@@ -416,7 +417,7 @@ describe("addends", () => {
     expect(none).toMatchObject({ overallCode: OK, statuses: [{ code: OK, limitRemaining: 0 }] });
   });
 
-  it("that come when the cost has arisen are charged where charge_denied says so", async () => {
+  it("that come after the cost has arisen are charged if charge_denied says so", async () => {
     const setting = await open();
     const look = { descriptors: [{ ...descriptors("tokens=1")[0], hitsAddend: 0 }] };
     const done = { descriptors: [{ ...descriptors("tokens=1")[0], hitsAddend: 60 }] };
@@ -424,7 +425,7 @@ describe("addends", () => {
     expect(codes(await ask(setting, look))).toEqual([OK, OK]);
     expect(codes(await ask(setting, done))).toEqual([OVER_LIMIT, OVER_LIMIT]);
     expect(codes(await ask(setting, look))).toEqual([OVER_LIMIT, OVER_LIMIT]);
-    // The same where another descriptor only looks.
+    // The same if another descriptor only peeks.
     const other = { ...descriptors("tokens=2")[0], hitsAddend: 60 };
     const looking = { ...descriptors("tenant=a")[0], hitsAddend: 0 };
     for (const code of [OK, OVER_LIMIT])
@@ -445,7 +446,7 @@ describe("addends", () => {
     });
   });
 
-  it("that give back make room for what the same request takes, and looks take none of it", async () => {
+  it("that give back make room for what the same request takes, and peeks take none of it", async () => {
     const setting = await open();
     const [user] = descriptors("user=ada");
     await ask(setting, { descriptors: [user!], hitsAddend: 2 });
@@ -528,7 +529,7 @@ describe("limits that a request brings along", () => {
     expect(written.statuses[0]?.limitRemaining).toBe(4);
   });
 
-  it("replace nothing, also where what they stand in for does", async () => {
+  it("replace nothing, even if what they stand in for does", async () => {
     const setting = await open();
     const brought = overridden(9, RateLimitUnit.HOUR, "plan=partner").descriptors;
     const { statuses } = await ask(setting, { descriptors: [...brought, ...descriptors("tenant=acme")] });
@@ -575,20 +576,20 @@ describe("domains without descriptors", () => {
     expect((await ask(setting, asked)).overallCode).toBe(OVER_LIMIT);
   });
 
-  it("are unknown where nothing names them and other domains have descriptors", async () => {
+  it("are unknown if nothing names them and other domains have descriptors", async () => {
     const setting = await open({ files: [text] });
     const { statuses } = await ask(setting, { domain: "elsewhere", descriptors: descriptors("user=ada") });
     expect(statuses).toEqual([{ code: OK, limitRemaining: 0 }]);
   });
 
-  it("fall to the default where nothing names them and no domain has descriptors", async () => {
+  it("fall to the default if nothing names them and no domain has descriptors", async () => {
     const setting = await open({ files: ["policies: []\ndefault: { limits: [{ by: [user], windows: [1/h] }] }"] });
     const asked = { domain: "elsewhere", descriptors: descriptors("user=ada") };
     expect((await ask(setting, asked)).overallCode).toBe(OK);
     expect((await ask(setting, asked)).overallCode).toBe(OVER_LIMIT);
   });
 
-  it("take what is no address for a missing one, rather than refuse it and be passed by", async () => {
+  it("treat an invalid address as missing, rather than refuse it and let the request pass", async () => {
     const file = `policies: [{ id: p, domain: d, limits: [{ by: [ip], windows: [1/h] }], on_failure: open }]`;
     const setting = await open({ files: [file] });
     const asked = (ip: string) => ask(setting, { domain: "d", descriptors: descriptors(`ip=${ip}`) });
@@ -655,7 +656,7 @@ describe("policies that are replaced while a request is under way", () => {
   });
 });
 
-describe("what is no question", () => {
+describe("an invalid question", () => {
   it.each<[string, Asked, string]>([
     ["no domain", { domain: "", descriptors: descriptors("a=1") }, "domain is empty"],
     ["no descriptors", { descriptors: [] }, "descriptors are missing"],
@@ -695,7 +696,7 @@ describe("what is no question", () => {
 });
 
 describe("headers for Envoy to add", () => {
-  it("are those of the descriptor nearest its limit, where they are asked for", async () => {
+  it("are those of the descriptor nearest its limit, if they are asked for", async () => {
     const setting = await open({ envoyHeaders: true });
     await clock.advance(500);
     const { responseHeadersToAdd } = await ask(setting, { descriptors: descriptors("tenant=a", "user=a", "x=1") });
@@ -708,7 +709,7 @@ describe("headers for Envoy to add", () => {
     expect(none.responseHeadersToAdd).toEqual([]);
   });
 
-  it("are none otherwise", async () => {
+  it("are absent otherwise", async () => {
     const { responseHeadersToAdd } = await ask(await open(), { descriptors: descriptors("tenant=a") });
     expect(responseHeadersToAdd).toEqual([]);
   });
@@ -743,10 +744,10 @@ describe("a caller's deadline", () => {
   });
 });
 
-describe("while counters are away", () => {
+describe("while counters are unavailable", () => {
   const counters = failingCounters();
 
-  it("answers OK where policies fail open, and UNAVAILABLE where one fails closed", async () => {
+  it("answers OK if policies fail open, and UNAVAILABLE if one fails closed", async () => {
     const setting = await open({ counters });
     const giving = { ...descriptors("tenant=a")[0], isNegativeHits: true };
     expect((await ask(setting, { descriptors: descriptors("tenant=a", "user=b", "watched=1") })).overallCode).toBe(OK);

@@ -14,7 +14,7 @@ import { renderLimitHeaders } from "./render-limit-headers.ts";
 import { renderReset, renderStatus, unlimitedStatus, unmatchedStatus } from "./render-status.ts";
 
 export interface ShouldRateLimitOptions {
-  /** Who asks: giving back (`is_negative_hits`) needs the permission to credit. */
+  /** The caller: giving back (`is_negative_hits`) needs the permission to credit. */
   readonly caller: Caller;
   /** Whether the answer has headers for Envoy to add. */
   readonly headers?: boolean | undefined;
@@ -22,17 +22,17 @@ export interface ShouldRateLimitOptions {
   readonly deadlineMs?: number | undefined;
 }
 
-type Asked = Pick<Service, "decide" | "limiter">;
+type AskedService = Pick<Service, "decide" | "limiter">;
 
 /**
- * Answers Envoy's question, whichever way it came. All descriptors of a request are decided together: all of them are
- * charged, or none is. Throws `invalid_request` for what is no such question, `overloaded`, and `store_unavailable` where the
- * counters are away and a policy fails closed: never an answer that says it does not know, which Envoy would let pass. A path
- * that cannot be looked at is over the limit for the same reason.
+ * Answers Envoy's question, over either transport. All descriptors of a request are decided together: all of them are
+ * charged, or none is. Throws `invalid_request` for anything else, `overloaded`, and `store_unavailable` if the
+ * counters are unavailable and a policy fails closed: never an answer of UNKNOWN, which Envoy would let pass. An
+ * unreadable path is over the limit for the same reason.
  */
 export function shouldRateLimit(
   request: RateLimitRequest,
-  service: Asked,
+  service: AskedService,
   options: ShouldRateLimitOptions,
 ): RateLimitResponse | Promise<RateLimitResponse> {
   const deny = (error: unknown): RateLimitResponse => {
@@ -54,7 +54,7 @@ export function shouldRateLimit(
 
 function answerRequest(
   request: RateLimitRequest,
-  service: Asked,
+  service: AskedService,
   { caller, headers = false, deadlineMs }: ShouldRateLimitOptions,
 ): RateLimitResponse | Promise<RateLimitResponse> {
   if (request.descriptors.some(({ isNegativeHits }) => isNegativeHits)) demand(caller, "credit");
@@ -74,16 +74,16 @@ function answerRequest(
 }
 
 /**
- * The kill switch decides all descriptors alike, also those that nothing limits. That it denies is an answer: what is an error
- * Envoy would let pass.
+ * The kill switch decides all descriptors alike, including those without limits. Its denial is an answer: Envoy would
+ * let an error pass.
  */
 function answerForced(
-  { plans, checks }: Answer,
+  { plans, checks }: PlannedAnswer,
   mode: "open" | "closed",
-  { decide }: Asked,
+  { decide }: AskedService,
   headers: boolean,
 ): RateLimitResponse | Promise<RateLimitResponse> {
-  // Asked for all the same, so that they are counted.
+  // Asked all the same, so that they are counted.
   const decided = decide.together(checks.filter(takes).map(({ request, hits }) => ({ ...request, cost: hits })));
   return whenDecided(decided, ([first]) => {
     const code = mode === "open" ? Code.OK : Code.OVER_LIMIT;
@@ -96,23 +96,23 @@ function answerForced(
   });
 }
 
-/** What is to be done, by the policies of this moment, and what is known so far, by the descriptors' places. */
-interface Answer {
+/** The plans, by the policies of this moment, and the statuses known so far, by the descriptors' places. */
+interface PlannedAnswer {
   readonly plans: readonly DescriptorPlan[];
   readonly checks: readonly PlacedCheck[];
-  /** Undefined where counters are still to be asked. */
+  /** Undefined if counters are still to be asked. */
   readonly statuses: (DescriptorStatus | undefined)[];
 }
 
 type PlacedCheck = DescriptorCheck & { readonly place: number };
 
-function plan(request: RateLimitRequest, { limiter }: Asked): Answer {
+function plan(request: RateLimitRequest, { limiter }: AskedService): PlannedAnswer {
   const plans = planRequest(request, limiter.snapshot.policySet);
   const checks = plans.flatMap((one, place) => (one.kind === "check" ? [{ ...one, place }] : []));
   return { plans, checks, statuses: plans.map(uncountedStatus) };
 }
 
-/** With nothing but takes, and no quota beside limits that deny, one question is enough. */
+/** If there are only takes, and no quota next to limits that deny, one question is enough. */
 function needsLook(checks: readonly DescriptorCheck[]): boolean {
   if (checks.some((one) => !takes(one))) return true;
   return checks.some(({ role }) => role === "quota") && checks.some(({ role }) => role !== "quota");
@@ -123,23 +123,23 @@ function takes({ hits, givesBack }: DescriptorCheck): boolean {
 }
 
 /**
- * Where a descriptor only looks, gives back, or has a quota that does not deny by itself, all of them are looked at before
- * any is charged.
+ * If a descriptor only peeks, gives back, or has a quota that does not deny on its own, all of them are peeked at
+ * before any is charged.
  */
 async function lookFirst(
   request: RateLimitRequest,
   checks: readonly PlacedCheck[],
-  service: Asked,
+  service: AskedService,
   deadlineMs: number | undefined,
-): Promise<Answer> {
+): Promise<PlannedAnswer> {
   const leftMs = countDown(deadlineMs);
   await giveBack(
     checks.filter(({ givesBack }) => givesBack),
     service,
   );
-  // Whenever others had a turn, policies may have been replaced, and with them the ids that are asked by.
+  // After every await, policies may have been replaced, and with them the ids to ask by.
   const look = plan(request, service);
-  note(look, look.checks, await ask(look.checks.map(lookOf), service, { preview: true, deadlineMs: leftMs() }));
+  note(look, look.checks, await ask(look.checks.map(previewRequest), service, { preview: true, deadlineMs: leftMs() }));
   if (isOver(look)) {
     await chargeAnyway(look.checks.filter(takes), service);
     return look;
@@ -151,13 +151,13 @@ async function lookFirst(
   note(answer, taking, await take(taking, service, leftMs()));
   if (!isOver(answer)) return answer;
   const enforced = taking.filter(({ role }) => role === "enforced");
-  // The last quota was used up between the look and the take, which took from the others.
+  // The last quota was used up between the peek and the take, which took from the others.
   if (enforced.every(({ place }) => answer.statuses[place]?.code === Code.OK)) await giveBack(enforced, service);
   await chargeAnyway(taking, service);
   return answer;
 }
 
-/** What is left of a caller's patience, at least the millisecond that may be asked for. */
+/** What is left of a caller's deadline, at least the minimum of a millisecond. */
 function countDown(deadlineMs: number | undefined): () => number | undefined {
   if (deadlineMs === undefined) return () => undefined;
   const endMs = performance.now() + deadlineMs;
@@ -166,7 +166,7 @@ function countDown(deadlineMs: number | undefined): () => number | undefined {
 
 function take(
   checks: readonly PlacedCheck[],
-  service: Asked,
+  service: AskedService,
   deadlineMs: number | undefined,
 ): readonly Decision[] | Promise<readonly Decision[]> {
   const requests = checks.map(({ request, hits }) => ({ ...request, cost: hits }));
@@ -175,35 +175,35 @@ function take(
 
 function ask(
   requests: readonly CheckRequest[],
-  { decide }: Asked,
+  { decide }: AskedService,
   options: { readonly preview?: boolean; readonly deadlineMs: number | undefined },
 ): readonly Decision[] | Promise<readonly Decision[]> {
   const [only] = requests;
-  // A preview of one would be answered from memory for a moment; together it is asked afresh.
+  // A single preview would be answered from memory for a moment; `together` asks afresh.
   if (requests.length === 1 && options.preview !== true)
     return whenDecided(decide.one({ ...only, ...options }), (one) => refuseOutage([one]));
   return whenDecided(decide.together(requests, options), refuseOutage);
 }
 
-/** Looks whether the cost fits; where there is none, whether anything does. */
-function lookOf(check: DescriptorCheck): CheckRequest {
+/** Peeks whether the cost fits; without one, whether anything does. */
+function previewRequest(check: DescriptorCheck): CheckRequest {
   return { ...check.request, cost: takes(check) ? check.hits : 0 };
 }
 
-/** What cannot be given back now stays taken, which is the safe side; the look that follows tells of the outage. */
-async function giveBack(checks: readonly DescriptorCheck[], service: Asked): Promise<void> {
+/** What cannot be given back now stays taken, which is the safe side; the peek that follows reports the outage. */
+async function giveBack(checks: readonly DescriptorCheck[], service: AskedService): Promise<void> {
   await Promise.all(checks.map(({ request, hits }) => charge(request, -hits, service)));
 }
 
-async function chargeAnyway(checks: readonly DescriptorCheck[], service: Asked): Promise<void> {
+async function chargeAnyway(checks: readonly DescriptorCheck[], service: AskedService): Promise<void> {
   await Promise.all(checks.map(({ deniedCharge, hits }) => deniedCharge && charge(deniedCharge, hits, service)));
 }
 
-async function charge(request: CheckRequest, cost: number, { limiter }: Asked): Promise<void> {
+async function charge(request: CheckRequest, cost: number, { limiter }: AskedService): Promise<void> {
   if (cost !== 0) await limiter.charge({ ...request, cost }).catch(ignorePassing);
 }
 
-/** Counters that are away, and policies that have just been replaced. */
+/** Ignores unavailable counters, and policies that have just been replaced. */
 function ignorePassing(error: unknown): void {
   const gone = error instanceof SluiceError && error.code === "policy_not_found";
   if (!gone && !(error instanceof StoreUnavailable)) throw error;
@@ -213,19 +213,19 @@ function ignorePassing(error: unknown): void {
 function refuseOutage(decisions: readonly Decision[]): readonly Decision[] {
   const isOutage = ({ allowed, reason }: Decision): boolean => !allowed && reason === "degraded";
   if (!decisions.some(isOutage) || decisions.some((one) => !one.allowed && !isOutage(one))) return decisions;
-  throw new SluiceError("store_unavailable", "the counters cannot be asked, and a policy that applies fails closed");
+  throw new SluiceError("store_unavailable", "the counters are unavailable, and a policy that applies fails closed");
 }
 
 function note(
-  { statuses }: Pick<Answer, "statuses">,
+  { statuses }: Pick<PlannedAnswer, "statuses">,
   checks: readonly PlacedCheck[],
   decisions: readonly Decision[],
 ): void {
   for (const [i, check] of checks.entries()) statuses[check.place] = renderStatus(decisions[i]!, check);
 }
 
-/** Over where a descriptor is that denies by itself; or where there are quotas, and all of them are. */
-function isOver({ plans, statuses }: Answer): boolean {
+/** Over if a descriptor is that denies on its own; or if there are quotas, and all of them are. */
+function isOver({ plans, statuses }: PlannedAnswer): boolean {
   let quotas = 0;
   let quotasOver = 0;
   for (const [place, plan] of plans.entries()) {
@@ -246,7 +246,7 @@ function uncountedStatus(plan: DescriptorPlan): DescriptorStatus | undefined {
 
 const noBytes = new Uint8Array();
 
-function render(answer: Answer, headers: boolean): RateLimitResponse {
+function render(answer: PlannedAnswer, headers: boolean): RateLimitResponse {
   const statuses = answer.statuses.map((status) => status ?? unmatchedStatus);
   return respond(isOver(answer) ? Code.OVER_LIMIT : Code.OK, statuses, headers);
 }

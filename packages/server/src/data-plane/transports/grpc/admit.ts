@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
-import { parseIp, renderIp } from "sluice";
+import { parseIp, renderIp } from "sluice/internal";
 import { type Caller, demand, unasked } from "../../access/access.ts";
-import { bearerTokenOf } from "../../access/bearer-token.ts";
+import { findBearerToken } from "../../access/bearer-token.ts";
 import type { GrpcContext, Method } from "./method.ts";
 
 /** What is known about a call before its first message. */
@@ -17,7 +17,7 @@ export interface Asking {
 export function admit(asking: Asking, { needs, audit }: Method, context: GrpcContext): Caller {
   if (needs === "nothing") return unasked;
   const { access, audit: trail, ownLimits } = context;
-  const token = bearerTokenOf(asking);
+  const token = findBearerToken(asking);
   if (audit === undefined) {
     const caller = access.identify(token);
     demand(caller, needs);
@@ -48,7 +48,7 @@ export function admit(asking: Asking, { needs, audit }: Method, context: GrpcCon
 
 /** Throws if a caller that was admitted has lost its permission since. The call is counted once all the same. */
 export function readmit(asking: Pick<Asking, "authorization">, { needs }: Method, { access }: GrpcContext): void {
-  if (needs !== "nothing") demand(access.identify(bearerTokenOf(asking)), needs);
+  if (needs !== "nothing") demand(access.identify(findBearerToken(asking)), needs);
 }
 
 /** The peer's address; empty for a unix socket. */

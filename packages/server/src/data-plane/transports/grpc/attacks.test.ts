@@ -11,7 +11,7 @@ import { createMetrics } from "../../../observe/telemetry/metrics.ts";
 import { createGatedCounters } from "../../../testing/gated-counters.ts";
 import { connectForTest, type GrpcTestClient } from "../../../testing/grpc-client.ts";
 import { createTestService, type ListeningTransport, listenForTest } from "../../../testing/test-service.ts";
-import { wholeGrpcServer } from "../../../testing/whole-servers.ts";
+import { usedGrpcEngine, wholeGrpcServer } from "../../../testing/whole-servers.ts";
 import { type Access, openAccess } from "../../access/access.ts";
 import type { ServiceOptions } from "../../service/create-service.ts";
 import { createDecide } from "../../service/decide.ts";
@@ -223,6 +223,7 @@ describe("half-sent messages", () => {
     const held = { perConnection: mebibyte, knownCallers: 2 * mebibyte, unknownCallers: mebibyte };
     await listen(undefined, { held });
     const session = await attack();
+    const grown = watchBuffers();
     const call = begin(session, path("CheckBatch"));
     call.stream.resume();
     // Each write waits for the one before, so each becomes a separate frame.
@@ -233,8 +234,14 @@ describe("half-sent messages", () => {
         if (call.stream.writable) call.stream.write(part, () => resolve());
         else resolve();
       });
-    await expect.poll(() => [call.status, call.code], patience).toEqual(["14", "overloaded"]);
     await settled(() => 0);
+    // grpc-js keeps each part by itself. Where they are put together, they cost their bytes.
+    if (usedGrpcEngine() === "grpc-js")
+      await expect.poll(() => [call.status, call.code], patience).toEqual(["14", "overloaded"]);
+    else {
+      expect([call.status, call.closed]).toEqual([undefined, false]);
+      await expect.poll(grown, patience).toBeLessThan(mebibyte);
+    }
   });
 });
 
@@ -345,7 +352,7 @@ describe("callers that are not identified", () => {
     for (let i = 0; i < 10; i++) {
       const session = await attack();
       session.once("close", () => (closed += 1));
-      for (let j = 0; j < 30; j++)
+      for (let j = 0; j < 90; j++)
         begin(session, "/grpc.health.v1.Health/Watch").stream.resume().end(framed(new Uint8Array()));
     }
     await expect.poll(() => closed, patience).toBeGreaterThanOrEqual(5);

@@ -1,8 +1,9 @@
 import { CheckBatchResponse } from "@sluice/protocol";
 import fc from "fast-check";
-import type { Decision, LimitDecision, ShadowDenial, Window } from "sluice";
+import type { Decision, LimitDecision, Window } from "sluice";
+import type { ShadowDenial } from "sluice/internal";
 import { describe, expect, it } from "vitest";
-import type { ToldError } from "../../service/tell-error.ts";
+import type { DescribedError } from "../../service/describe-error.ts";
 import { batchCodec } from "./batch-codec.ts";
 import { decisionMessage } from "./decision-message.ts";
 
@@ -100,7 +101,7 @@ const plain = decision.map((one): Decision => {
   return { ...one, ...nothing, denyCount: 0, preview: false, remaining: 1, used: 2, window: one.window ?? w };
 });
 
-const refusal: fc.Arbitrary<ToldError> = fc.record({
+const refusal: fc.Arbitrary<DescribedError> = fc.record({
   code: fc.constant("invalid_request" as const),
   message: name,
   fields: fc.array(fc.record({ field: name, message: name }), { maxLength: 2 }),

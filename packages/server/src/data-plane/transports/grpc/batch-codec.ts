@@ -1,14 +1,15 @@
 import { type CheckBatchResponse, CheckError, Decision as DecisionCodec } from "@sluice/protocol";
 import type { Decision } from "sluice";
-import { rememberPerLimit } from "sluice/store";
-import type { ToldError } from "../../service/tell-error.ts";
+import { rememberPerLimit } from "sluice/internal";
+import type { DescribedError } from "../../service/describe-error.ts";
 import { decisionMessage, reasons, states, whole, windowMessage } from "./decision-message.ts";
+import type { PlainWriter } from "./in-place-writer.ts";
 
 /** What a batch is answered with: a `sluice.v1.CheckBatchResponse`, before it is one. */
 export interface BatchAnswer {
   readonly sequence: number;
   /** A decision or why there is none, for each check. */
-  readonly results: readonly (Decision | ToldError)[];
+  readonly results: readonly (Decision | DescribedError)[];
 }
 
 type Writer = NonNullable<Parameters<typeof CheckBatchResponse.encode>[1]>;
@@ -34,6 +35,17 @@ export const batchCodec = {
   },
 };
 
+/** The same for a single decision: a `sluice.v1.Decision`. */
+export const decisionCodec = {
+  encode(decision: Decision, writer: Writer): Writer {
+    writeDecision(decision, writer);
+    return writer;
+  },
+  decode(): Decision {
+    throw new Error("answers are written here, not read");
+  },
+};
+
 const varint = 0;
 const double = 1;
 const bytes = 2;
@@ -42,7 +54,7 @@ function tag(field: number, wireType: number): number {
   return (field << 3) | wireType;
 }
 
-function isDecision(result: Decision | ToldError): result is Decision {
+function isDecision(result: Decision | DescribedError): result is Decision {
   return (result as Decision).allowed !== undefined;
 }
 
@@ -59,10 +71,11 @@ const replayedTag = tag(17, varint);
 const moreAfterTag = tag(23, varint);
 const limitRemainingTag = tag(24, double);
 
-function writeDecision(decision: Decision, writer: Writer): void {
+/** Writes a `sluice.v1.Decision`. */
+export function writeDecision(decision: Decision, writer: PlainWriter): void {
   const { window, remaining, limitRemaining, used } = decision;
   if (window === undefined || remaining === undefined || used === undefined || isRare(decision)) {
-    DecisionCodec.encode(decisionMessage(decision), writer);
+    writer.raw(DecisionCodec.encode(decisionMessage(decision)).finish());
     return;
   }
   if (decision.allowed) writer.uint32(allowedTag).bool(true);
@@ -94,7 +107,7 @@ function isRare(decision: Decision): boolean {
   );
 }
 
-function writeMs(at: number, ms: number | undefined, writer: Writer): void {
+function writeMs(at: number, ms: number | undefined, writer: PlainWriter): void {
   const told = whole(ms);
   if (told === undefined) return;
   // The same bytes as of an int64, for which numbers become BigInts first.

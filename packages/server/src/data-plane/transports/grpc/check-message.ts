@@ -1,13 +1,6 @@
 import type { CheckRequest as CheckMessage } from "@sluice/protocol";
-import {
-  type CheckRequest,
-  maxDimensionLength,
-  maxDimensions,
-  maxIdTtlMs,
-  maxNameLength,
-  type Problem,
-  SluiceError,
-} from "sluice";
+import { type CheckRequest, type Problem, SluiceError } from "sluice";
+import { maxDimensionLength, maxDimensions, maxIdTtlMs, maxNameLength } from "sluice/internal";
 import { findIpProblem } from "../../service/find-ip-problem.ts";
 
 /**

@@ -1,6 +1,7 @@
 import type { CheckBatchRequest, CheckRequest as CheckMessage } from "@sluice/protocol";
-import { type Decision, maxDeadlineMs, SluiceError } from "sluice";
-import { isOurs, maxToldFields, type ToldError, tellError } from "../../service/tell-error.ts";
+import { type Decision, SluiceError } from "sluice";
+import { maxDeadlineMs } from "sluice/internal";
+import { type DescribedError, describeError, isOurs, maxErrorFields } from "../../service/describe-error.ts";
 import { readCheck } from "./check-message.ts";
 import type { CallInfo, GrpcContext } from "./method.ts";
 
@@ -11,7 +12,7 @@ export const maxChecks = 1_000;
 const maxBatchFields = 200;
 
 /** A decision, or why there is none. */
-export type CheckResult = Decision | ToldError;
+export type CheckResult = Decision | DescribedError;
 
 /** Decides the checks of a batch, each for itself, in their order. At once where counters are in this process. */
 export function checkResults(
@@ -24,8 +25,8 @@ export function checkResults(
   const deadlineMs = deadlineOf(batch.deadlineMs, call.deadlineMs);
   let fieldsLeft = maxBatchFields;
 
-  function refused(error: unknown): ToldError {
-    const told = tellError(error, Math.min(maxToldFields, fieldsLeft));
+  function refused(error: unknown): DescribedError {
+    const told = describeError(error, Math.min(maxErrorFields, fieldsLeft));
     fieldsLeft -= told.fields.length;
     if (isOurs(error)) context.log.error("check.failed_in_batch", { err: error, method: "CheckBatch" });
     return told;

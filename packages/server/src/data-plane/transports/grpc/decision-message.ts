@@ -7,16 +7,8 @@ import {
   State,
   type Window as WindowMessage,
 } from "@sluice/protocol";
-import {
-  type Decision,
-  type DecisionReason,
-  type LimitDecision,
-  type ShadowDenial,
-  type SubjectState,
-  type Window,
-  windowLabel,
-} from "sluice";
-import { rememberPerWindow } from "sluice/store";
+import type { Decision, DecisionReason, LimitDecision, SubjectState, Window } from "sluice";
+import { rememberPerWindow, type ShadowDenial, windowLabel } from "sluice/internal";
 
 export const reasons: Readonly<Record<DecisionReason, Reason>> = {
   within_limits: Reason.WITHIN_LIMITS,

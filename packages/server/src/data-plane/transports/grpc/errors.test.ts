@@ -1,6 +1,7 @@
 import { status } from "@grpc/grpc-js";
 import { BadRequest, ErrorInfo, Status } from "@sluice/protocol/status";
-import { type ErrorCode, errorCodes, SluiceError, StoreUnavailable } from "sluice";
+import { type ErrorCode, SluiceError, StoreUnavailable } from "sluice";
+import { errorCodes } from "sluice/internal";
 import { describe, expect, it } from "vitest";
 import { VersionConflict } from "../../service/version-conflict.ts";
 import { DeadlineOver, isOurs, renderStatus } from "./errors.ts";
@@ -58,7 +59,7 @@ describe("an error as a status", () => {
     ]);
   });
 
-  it("tells of an outage without particulars, and of what nobody foresaw neither", () => {
+  it("reports an outage without particulars, and unforeseen errors too", () => {
     const away = renderStatus(new StoreUnavailable("storage_timeout", "redis://user:hunter2@10.1.2.3"));
     expect([away.code, away.details]).toEqual([status.UNAVAILABLE, expect.stringContaining("did not answer in time")]);
     const odd = renderStatus(new TypeError("hunter2 is not a function"));

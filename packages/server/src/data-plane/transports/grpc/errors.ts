@@ -1,7 +1,7 @@
 import { Metadata, type StatusObject, status } from "@grpc/grpc-js";
 import { type Any, BadRequest, ErrorInfo, Status } from "@sluice/protocol/status";
 import type { ErrorCode } from "sluice";
-import { cutText, isOurs as isOurMistake, type ToldError, tellError } from "../../service/tell-error.ts";
+import { cutText, type DescribedError, describeError, isOurs as isOurMistake } from "../../service/describe-error.ts";
 import { VersionConflict } from "../../service/version-conflict.ts";
 
 /**
@@ -54,7 +54,7 @@ const maxDescriptionLength = 200;
 export function renderStatus(error: unknown): StatusObject {
   const metadata = new Metadata();
   if (error instanceof DeadlineOver) return { code: status.DEADLINE_EXCEEDED, details: error.message, metadata };
-  const { code, message: told, fields } = tellError(error);
+  const { code, message: told, fields } = describeError(error);
   const message = fitting(told);
   metadata.set("sluice-code", code);
   const more = error instanceof VersionConflict ? { current_version: String(error.currentVersion) } : {};
@@ -76,7 +76,7 @@ function fitting(message: string): string {
   }
 }
 
-function badRequestOf(fields: ToldError["fields"]): Uint8Array {
+function badRequestOf(fields: DescribedError["fields"]): Uint8Array {
   const fieldViolations: BadRequest["fieldViolations"] = [];
   let bytes = BadRequest.encode({ fieldViolations }).finish();
   for (const { field, message } of fields) {

@@ -52,7 +52,7 @@ afterEach(async () => {
 });
 
 describe("health", () => {
-  it("is told of the whole and of every service, to anybody", async () => {
+  it("is reported for the whole and for every service, to any caller", async () => {
     for (const service of names) expect(await client.call(health, "check", { service })).toEqual({ status: SERVING });
     const { statuses } = await client.call(health, "list", {});
     expect(Object.keys(statuses).sort()).toEqual([...names].sort());
@@ -126,7 +126,7 @@ describe("health", () => {
     await expect.poll(stillness, { timeout: 30_000 }).toBe(0);
   });
 
-  it("is looked at anew for who begins to watch, and those who did hear of it too", () => {
+  it("is read again for each new watcher, and earlier watchers are notified too", () => {
     const { signal } = new AbortController();
     const feed = createHealthFeed({ accepting: () => accepting, countersStatus: () => undefined, draining: signal });
     const first: string[] = [];
@@ -144,7 +144,7 @@ describe("health", () => {
     ]);
   });
 
-  it("of a service that is not there is unknown, to who watches", async () => {
+  it("of a missing service is unknown to its watchers", async () => {
     const watching = client.watch(health, "watch", { service: "nothing.here" });
     watching.on("error", () => {});
     const first = await new Promise((resolve) => watching.once("data", resolve));

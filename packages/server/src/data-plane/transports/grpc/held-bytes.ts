@@ -7,6 +7,9 @@ export interface HeldBytesLimits {
   readonly knownCallers: number;
 }
 
+/** While a connection has this many bytes of answers to send, its other calls wait. */
+const fullUnsentBytes = 8 * 1024 * 1024;
+
 /** What one connection holds. */
 export class HeldConnection {
   /** Unanswered requests, unsent answers, and the overhead of open calls. */
@@ -22,8 +25,28 @@ export class HeldConnection {
   readonly waiting: Set<{ proceed(): void }> = new Set();
   readonly close: () => void;
 
+  #isProceeding = false;
+
   constructor(close: () => void) {
     this.close = close;
+  }
+
+  /** Whether few enough answers are unsent that another call may be answered. */
+  get hasRoom(): boolean {
+    return this.unsentBytes < fullUnsentBytes;
+  }
+
+  /** Starts waiting calls in order, while few enough answers are unsent. */
+  proceedWaiting(): void {
+    // A call that is answered at once comes back to here.
+    if (this.waiting.size === 0 || this.#isProceeding) return;
+    this.#isProceeding = true;
+    for (const call of this.waiting) {
+      if (!this.hasRoom) break;
+      this.waiting.delete(call);
+      call.proceed();
+    }
+    this.#isProceeding = false;
   }
 }
 

@@ -1,4 +1,3 @@
-import type { ServerDuplexStream, ServerWritableStream, StatusObject } from "@grpc/grpc-js";
 import {
   type GrpcMethod,
   type GrpcService,
@@ -13,6 +12,7 @@ import type { OwnLimits } from "../../access/limit-own-api.ts";
 import type { Permission } from "../../access/roles.ts";
 import type { Service } from "../../service/service.ts";
 import type { HealthFeed } from "./health.ts";
+import type { PlainWriter } from "./in-place-writer.ts";
 import type { StreamShares } from "./stream-shares.ts";
 
 /** What handlers may ask. */
@@ -48,17 +48,38 @@ export interface CallInfo {
 
 /** The same of a stream, which may outlast the caller's token. */
 export interface StreamCallInfo extends CallInfo {
-  /** Throws where the caller may not ask any more. */
+  /** Throws if the caller is no longer permitted. */
   admitAgain(): void;
 }
 
 /** Request → answer. What it throws becomes a status. */
 export type UnaryHandler<Req, Res> = (request: Req, context: GrpcContext, call: CallInfo) => Res | Promise<Res>;
 
+/** Where a call with several answers sends them, whichever engine carries it. */
+export interface AnswerStream {
+  /** Sends an answer, after those before it. `sent` is called when it has left; never if the call ends first. */
+  write(bytes: Uint8Array, sent?: () => void): void;
+  /** Ends the call, after its answers. */
+  end(): void;
+  /** Ends the call with an error, after its answers. An error of ours is logged. */
+  fail(error: unknown): void;
+  /** Hears that the call is over, however that came about. Heard once, and at once if it is over already. */
+  onOver(listener: () => void): void;
+}
+
+/** The same of a call that also has several requests. It is paused until `read`. */
+export interface MessageStream extends AnswerStream {
+  /** Begins to read: requests in order, then that there are no more. */
+  read(onMessage: (bytes: Uint8Array) => void, onEnd: () => void): void;
+  /** Receives no request until `resume`. What the client sends meanwhile is bounded by flow control. */
+  pause(): void;
+  resume(): void;
+}
+
 /** One request, many answers. It ends the stream itself. */
 export type WatchHandler<Req, Res> = (
   request: Req,
-  stream: ServerWritableStream<Uint8Array, Uint8Array>,
+  stream: AnswerStream,
   codec: StreamCodec<Req, Res>,
   context: GrpcContext,
   call: StreamCallInfo,
@@ -66,7 +87,7 @@ export type WatchHandler<Req, Res> = (
 
 /** Many requests, many answers. It ends the stream itself. */
 export type StreamHandler<Req, Res> = (
-  stream: ServerDuplexStream<Uint8Array, Uint8Array>,
+  stream: MessageStream,
   codec: StreamCodec<Req, Res>,
   context: GrpcContext,
   call: StreamCallInfo,
@@ -77,8 +98,6 @@ export interface StreamCodec<Req, Res> {
   /** Throws `invalid_request` where the bytes are no such message. */
   read(bytes: Uint8Array): Req;
   write(message: Res): Uint8Array;
-  /** An error as what the stream ends with; one of ours is logged. */
-  tell(error: unknown): StatusObject;
 }
 
 /** How a method is known to the control plane. */
@@ -96,7 +115,12 @@ export type Method = {
   /** Set where refusals are in the audit. */
   readonly audit?: MethodAudit | undefined;
 } & (
-  | { readonly kind: "unary"; readonly handle: UnaryHandler<unknown, unknown> }
+  | {
+      readonly kind: "unary";
+      readonly handle: UnaryHandler<unknown, unknown>;
+      /** Writes an answer as its codec does, for engines that can write it where it is sent from. */
+      readonly writeAnswer?: ((response: unknown, writer: PlainWriter) => void) | undefined;
+    }
   | { readonly kind: "watch"; readonly handle: WatchHandler<unknown, unknown> }
   | { readonly kind: "stream"; readonly handle: StreamHandler<unknown, unknown> }
 );
@@ -107,6 +131,7 @@ export function unary<D extends ServiceDefinition, M extends keyof D["methods"]>
   needs: Method["needs"],
   handle: UnaryHandler<RequestOf<D, M>, ResponseOf<D, M>>,
   audit?: MethodAudit,
+  writeAnswer?: (response: ResponseOf<D, M>, writer: PlainWriter) => void,
 ): Method {
   return {
     definition: definitionOf(service, method),
@@ -114,6 +139,7 @@ export function unary<D extends ServiceDefinition, M extends keyof D["methods"]>
     audit,
     kind: "unary",
     handle: handle as UnaryHandler<unknown, unknown>,
+    writeAnswer: writeAnswer as ((response: unknown, writer: PlainWriter) => void) | undefined,
   };
 }
 

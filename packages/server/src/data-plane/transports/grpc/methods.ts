@@ -1,7 +1,7 @@
-import { CheckBatchRequest, RateLimiterDefinition as sluice } from "@sluice/protocol";
+import { CheckBatchRequest, CheckRequest, RateLimiterDefinition as sluice } from "@sluice/protocol";
 import { HealthDefinition as health } from "@sluice/protocol/health";
 import { ServerReflectionDefinition as reflection } from "@sluice/protocol/reflection";
-import { batchCodec } from "./batch-codec.ts";
+import { batchCodec, decisionCodec, writeDecision } from "./batch-codec.ts";
 import { envoyMethods } from "./envoy-methods.ts";
 import { charge } from "./handlers/charge.ts";
 import { check } from "./handlers/check.ts";
@@ -14,17 +14,19 @@ import { healthWatch } from "./handlers/health-watch.ts";
 import { lease } from "./handlers/lease.ts";
 import { reflect } from "./handlers/reflect.ts";
 import { type Method, stream, unary, watch } from "./method.ts";
-import { readBatch } from "./read-batch.ts";
+import { readBatch, readSingleCheck } from "./read-batch.ts";
 
 /** The same service under its older name, whose messages are the same. */
 const reflectionAlpha = { ...reflection, fullName: "grpc.reflection.v1alpha.ServerReflection" };
 
-const { checkBatch: batchMethod, checkStream: streamMethod } = sluice.methods;
+const { check: checkMethod, checkBatch: batchMethod, checkStream: streamMethod } = sluice.methods;
+const checkRequests = { ...CheckRequest, decode: readSingleCheck };
 const batchRequests = { ...CheckBatchRequest, decode: readBatch };
-/** Batches are the busiest, and have codecs of their own. */
-const batches = {
+/** Checks are the busiest, and have separate codecs. */
+const checks = {
   ...sluice,
   methods: {
+    check: { ...checkMethod, requestType: checkRequests, responseType: decisionCodec },
     checkBatch: { ...batchMethod, requestType: batchRequests, responseType: batchCodec },
     checkStream: { ...streamMethod, requestType: batchRequests, responseType: batchCodec },
   },
@@ -32,9 +34,9 @@ const batches = {
 
 /** Sluice's own methods, Envoy's, health and reflection. */
 export const nativeMethods: readonly Method[] = [
-  unary(sluice, "check", "check", check),
-  unary(batches, "checkBatch", "check", checkBatch),
-  stream(batches, "checkStream", "check", checkStream),
+  unary(checks, "check", "check", check, undefined, writeDecision),
+  unary(checks, "checkBatch", "check", checkBatch),
+  stream(checks, "checkStream", "check", checkStream),
   unary(sluice, "charge", "check", charge),
   unary(sluice, "giveBack", "check", giveBack),
   unary(sluice, "lease", "check", lease),

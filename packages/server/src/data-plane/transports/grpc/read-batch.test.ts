@@ -107,7 +107,7 @@ describe("reading a batch", () => {
     expect(readBatch(bytes)).toEqual(CheckBatchRequest.decode(bytes));
   });
 
-  it("keeps a dimension that is called __proto__, for who refuses it", () => {
+  it("keeps a dimension that is called __proto__, so that it can be refused", () => {
     const entry = [0x0a, 9, ...Buffer.from("__proto__"), 0x12, 1, 0x78];
     const check = [0x12, entry.length, ...entry];
     const { checks } = readBatch(Uint8Array.from([0x12, check.length, ...check]));

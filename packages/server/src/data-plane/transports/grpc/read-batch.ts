@@ -20,6 +20,11 @@ export function readBatch(bytes: Uint8Array): CheckBatchRequest {
   return batch;
 }
 
+/** Reads a `sluice.v1.CheckRequest` by itself, in the same way. */
+export function readSingleCheck(bytes: Uint8Array): CheckRequest {
+  return readCheck(new Reader(bytes), bytes.length);
+}
+
 /** Of a batch that is too large anyway, checks are counted and not read. */
 function readCheckOf({ checks }: CheckBatchRequest, reader: Reader, end: number): CheckRequest {
   if (checks.length <= maxChecks) return readCheck(reader, end);
@@ -111,7 +116,7 @@ const shortText = 24;
 const names: ({ readonly text: string; readonly bytes: Uint8Array } | undefined)[] = new Array(256).fill(undefined);
 const longestName = 64;
 
-/** Whoever reads beyond the end is stopped at the latest where the next message inside of this one ends. */
+/** A read beyond the end stops at the latest where the next message inside of this one ends. */
 class Reader {
   readonly #bytes: Buffer;
   at = 0;

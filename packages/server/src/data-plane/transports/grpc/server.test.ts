@@ -112,7 +112,7 @@ async function settled(figure: () => number, client: GrpcTestClient): Promise<nu
 }
 
 describe("deadlines", () => {
-  it("answer DEADLINE_EXCEEDED where nobody waits any more, and charge nothing", async () => {
+  it("answer DEADLINE_EXCEEDED once the caller no longer waits, and charge nothing", async () => {
     const client = await open();
     const body = framed(CheckRequest.encode(request).finish());
     const { trailers } = await callByHand("/sluice.v1.RateLimiter/Check", body, { "grpc-timeout": "1n" });
@@ -432,7 +432,7 @@ describe("CheckStream", () => {
     let decided = 0;
     const decide = createDecide({ limiter, metrics, observe: (_, { preview }) => (decided += preview ? 0 : 1) });
     await open(limiter, { decide });
-    // By hand, because grpc-js takes answers that nobody asked it for.
+    // By hand, because grpc-js takes answers that were not asked for.
     const session = connectHttp2(`http://${listening!.address}`, { settings: { initialWindowSize: 0 } });
     await new Promise((resolve) => session.once("remoteSettings", resolve));
     const batch = framed(CheckBatchRequest.encode(batchOf(1, 1_000)).finish());
@@ -531,7 +531,7 @@ describe("CheckStream", () => {
 });
 
 describe("draining", () => {
-  it("answers what was asked, ends streams in order, and cuts nobody off", async () => {
+  it("answers what was asked, ends streams in order, and cuts no client off", async () => {
     const counters = createGatedCounters();
     const client = await open(limiterOn(counters));
     const stream = streamOf(client);

@@ -16,7 +16,7 @@ export class StreamShares {
     this.#busy += 1;
   }
 
-  /** And has nothing any more. */
+  /** And has nothing left. */
   end(): void {
     this.#busy -= 1;
   }

@@ -1,26 +1,27 @@
-import { type CheckRequest, findClientIp, maxCost, maxDimensionLength, maxNamedPolicies, type Problem } from "sluice";
+import { type CheckRequest, findClientIp, type Problem } from "sluice";
+import { maxCost, maxDimensionLength, maxNamedPolicies } from "sluice/internal";
 import type { HttpRequest, RequestHeaders } from "./exchange.ts";
 
-/** A sub-request of a gateway, understood. */
+/** A gateway's sub-request, parsed. */
 export interface AuthorizeRequest {
   readonly check: CheckRequest;
-  /** Whether what is refused is answered 403, for gateways that pass nothing else on. */
+  /** Whether refusals are answered with 403, for gateways that pass nothing else on. */
   readonly denyAs403: boolean;
-  /** What is wrong with headers, which a gateway's client may have caused. */
+  /** Problems with headers, which a gateway's client may have caused. */
   readonly headerProblems: readonly Problem[];
-  /** What is wrong with the parameters, which the gateway's configuration has caused. */
+  /** Problems with the parameters, caused by the gateway's configuration. */
   readonly queryProblems: readonly Problem[];
 }
 
 /** The parameters of a sub-request, as an operator writes them into the gateway's configuration. */
 export const authorizeParameters: Readonly<Record<string, string>> = {
   policy: "Ask this policy by id, instead of all that match. May be repeated",
-  cost: `What the request takes, 1 to ${maxCost}. Absent: what the policy says, else 1`,
-  domain: "Which family of policies is asked. Absent: default",
-  deny: "403: answer 403 to what is refused, with the status it would have had in X-Sluice-Status, for nginx",
+  cost: `The cost of the request, 1 to ${maxCost}. Absent: the policy's, else 1`,
+  domain: "The family of policies to ask. Absent: default",
+  deny: "403: answer refusals with 403, and the status they would have had in X-Sluice-Status, for nginx",
 };
 
-/** Reads a sub-request: who asks from headers, what is asked of whom from the parameters. Reads on after a problem. */
+/** Reads a sub-request: the request from headers, the policies and cost from parameters. Continues after a problem. */
 export function readAuthorizeRequest(
   { url, headers, rawHeaders }: Pick<HttpRequest, "url" | "headers" | "rawHeaders">,
   dimensionHeaders: Readonly<Record<string, string>> = {},
@@ -76,7 +77,7 @@ function isCost(text: string): boolean {
   return /^[0-9]{1,6}$/.test(text) && Number(text) >= 1 && Number(text) <= maxCost;
 }
 
-/** Reads the header of a dimension; undefined where it is not there, or wrong. */
+/** Reads a dimension's header; undefined if it is absent or wrong. */
 type Reader = (text: string, problem: (message: string) => void) => string | undefined;
 
 const readers: Readonly<Record<string, Reader>> = {
@@ -85,7 +86,7 @@ const readers: Readonly<Record<string, Reader>> = {
   ip: readIp,
 };
 
-/** Where dimensions come from that nobody configured: the header that nginx is usually told to write, else everybody's. */
+/** The headers of dimensions that are not configured: the one that nginx usually writes, else the common one. */
 const usualHeaders = {
   endpoint: ["x-original-uri", "x-forwarded-uri"],
   method: ["x-original-method", "x-forwarded-method"],
@@ -100,19 +101,19 @@ function readDimensions(
 ): Readonly<Record<string, string>> {
   const dimensions: Record<string, string> = {};
   const take = (dimension: string, header: string): void => {
-    const text = textOf(headers, header);
+    const text = findText(headers, header);
     if (text === undefined) return;
     const problem = (message: string): void => void problems.push({ path: [header], message });
-    // Of two lines one is the client's, and joined they are neither's. A list goes on in the next line.
+    // Of two lines one is the client's, and joined they are neither's. A list continues in the next line.
     if (header !== "x-forwarded-for" && countLines(rawHeaders, header) > 1)
-      problem("must be sent once; let the gateway write it in place of what its client sent");
-    const value = (readers[dimension] ?? readText)(text, problem);
+      problem("must be sent once; let the gateway replace what its client sent");
+    const value = (readers[dimension] ?? readHeaderText)(text, problem);
     if (value !== undefined && value !== "") dimensions[dimension] = value;
   };
   for (const dimension of ["endpoint", "method", "ip"] as const) {
     if (configured[dimension] !== undefined) continue;
     const [first, second] = usualHeaders[dimension];
-    const [one, other] = [textOf(headers, first), textOf(headers, second)];
+    const [one, other] = [findText(headers, first), findText(headers, second)];
     // A gateway writes one of the two, so the other is its client's. Addresses may differ: what a trusted proxy before
     // the gateway said is in one of them only.
     if (dimension !== "ip" && one !== undefined && other !== undefined && one !== other)
@@ -124,31 +125,31 @@ function readDimensions(
 }
 
 /**
- * A gateway that was not told to drop its client's query hands it on, alone or behind the gateway's parameters, and with it the choice of
- * cost, policy and domain. So a sub-request that has everything its client's query has is refused.
+ * A gateway that does not drop its client's query passes it on, alone or after the gateway's parameters, and with it
+ * the choice of cost, policy and domain. So a sub-request that contains all of its client's query is refused.
  */
 function refuseClientsQuery(query: string, headers: RequestHeaders, problems: Problem[]): void {
   if (query === "") return;
-  const asked = parametersOf(query);
+  const asked = listParameters(query);
   for (const header of usualHeaders.endpoint) {
-    const uri = textOf(headers, header);
+    const uri = findText(headers, header);
     const at = uri?.indexOf("?") ?? -1;
-    const clients = uri === undefined || at === -1 ? [] : parametersOf(uri.slice(at + 1));
+    const clients = uri === undefined || at === -1 ? [] : listParameters(uri.slice(at + 1));
     if (clients.length === 0 || clients.some((one) => !asked.includes(one))) continue;
     const message =
-      "has a query that the sub-request has as well; write ? behind the sub-request's path in the gateway, so that it drops its client's query";
+      "has a query that the sub-request has as well; write ? after the sub-request's path in the gateway, so that it drops its client's query";
     problems.push({ path: [header], message });
   }
 }
 
-/** Names and values, however they are written. A query of more than can be meant is not looked at further. */
-function parametersOf(query: string): readonly string[] {
+/** Names and values, however they are written. An excessively long query is not read to its end. */
+function listParameters(query: string): readonly string[] {
   const pairs = [...new URLSearchParams(query.slice(0, 8_192).replace(/#.*$/s, ""))].slice(0, 100);
   return pairs.map(([name, value]) => JSON.stringify([name, value]));
 }
 
 /** An empty header says no more than none. */
-function textOf(headers: RequestHeaders, name: string): string | undefined {
+function findText(headers: RequestHeaders, name: string): string | undefined {
   const value = headers[name];
   const text = typeof value === "string" ? value : value?.join(", ");
   return text === undefined || text.trim() === "" ? undefined : text.trim();
@@ -163,18 +164,18 @@ function countLines(rawHeaders: readonly string[], name: string): number {
   return lines;
 }
 
-function readText(text: string, problem: (message: string) => void): string | undefined {
+function readHeaderText(text: string, problem: (message: string) => void): string | undefined {
   if (text.length <= maxDimensionLength) return text;
   problem(`must have at most ${maxDimensionLength} characters, but has ${text.length}`);
   return undefined;
 }
 
 /**
- * What all its spellings have in common is for the limiter to find; the query is no part of it, and may be long. A `#` is left
- * to the limiter as well: to some servers what follows is part of the path.
+ * The limiter finds the normal form; the query is no part of it, and may be long. A `#` is left to the limiter as well:
+ * to some servers what follows is part of the path.
  */
 function readPath(uri: string, problem: (message: string) => void): string | undefined {
-  return readText(uri.replace(/\?.*$/s, ""), problem);
+  return readHeaderText(uri.replace(/\?.*$/s, ""), problem);
 }
 
 function readMethod(text: string, problem: (message: string) => void): string | undefined {
@@ -183,7 +184,7 @@ function readMethod(text: string, problem: (message: string) => void): string | 
   return undefined;
 }
 
-/** The right-most address, which is the gateway's own word; what is left of it anybody may have written. */
+/** The right-most address, which the gateway wrote; anyone may have written the ones before it. */
 function readIp(text: string, problem: (message: string) => void): string | undefined {
   const ip = findClientIp({ peer: undefined, forwardedFor: text, trustedProxies: { hops: 1 } });
   if (ip === undefined) problem("must be an IP address, or a list of them of which the last one is the client's");

@@ -26,7 +26,7 @@ async function expectServing({ url } = server): Promise<void> {
   expect(logged).toEqual([]);
 }
 
-/** Sends bytes, then does what it is told, and gives back all that is answered until the connection is gone. */
+/** Sends bytes, then runs `then`, and returns all answers until the connection is gone. */
 function send(
   bytes: string | Uint8Array,
   then: (socket: Socket) => void = () => {},
@@ -48,7 +48,7 @@ const head = "POST /v1/check HTTP/1.1\r\nhost: a\r\ncontent-type: application/js
 const body = '{"dimensions":{"user":"u"}}';
 
 describe("slow requests", () => {
-  it("are answered 408 and closed, wherever they stopped, also where a drop comes now and then", async () => {
+  it("are answered 408 and closed, wherever they stopped, even if a few bytes come now and then", async () => {
     const stopped = {
       "before the request line": "",
       "in the request line": "POST /v1/che",
@@ -75,27 +75,27 @@ describe("slow requests", () => {
 });
 
 describe("requests that break off", () => {
-  it("are answered 400 where the other end stops writing in their middle", async () => {
+  it("are answered 400 if the other end stops writing in their middle", async () => {
     for (const sent of ["POST /v1/che", head, `${head}content-length: 100\r\n\r\n{"dimen`]) {
       expect(await send(sent, (socket) => socket.end())).toMatch(/^(HTTP\/1\.1 400 [\s\S]*problem\+json|$)/);
       await expectServing();
     }
   });
 
-  it("are still answered where the other end stops writing after them", async () => {
+  it("are still answered if the other end stops writing after them", async () => {
     const whole = `${head}content-length: ${body.length}\r\n\r\n${body}`;
     expect(await send(whole, (socket) => socket.end())).toMatch(/^HTTP\/1\.1 200 [\s\S]*"allowed":true/);
     await expectServing();
   });
 
-  it("leave nothing behind where the connection is reset", async () => {
+  it("leave nothing behind if the connection is reset", async () => {
     for (const sent of ["POST /v1/che", head, `${head}content-length: 100\r\n\r\n{"dimen`])
       expect(await send(sent, (socket) => socket.resetAndDestroy())).toBe("");
     await expectServing();
   });
 });
 
-describe("what is too much", () => {
+describe("excessive input", () => {
   async function post(text: string): Promise<{ status: number; body: Record<string, unknown> }> {
     const response = await fetch(`${server.url}/v1/check`, {
       method: "POST",
@@ -126,7 +126,7 @@ describe("what is too much", () => {
     await expectServing();
   });
 
-  it("is refused before it is sent, and where its length is not told", async () => {
+  it("is refused before it is sent, and if its length is not given", async () => {
     expect(await send(`${head}content-length: 9999999\r\n\r\n{`)).toMatch(/^HTTP\/1\.1 413 [\s\S]*body_too_large/);
     const chunk = `8000\r\n${"x".repeat(0x8000)}\r\n`;
     const endless = `${head}transfer-encoding: chunked\r\n\r\n${chunk.repeat(40)}`;
@@ -135,7 +135,7 @@ describe("what is too much", () => {
   });
 });
 
-describe("what is no request", () => {
+describe("invalid requests", () => {
   /** Small and seeded: a failure comes again. */
   function randomBytes(seed: number): () => number {
     let state = seed;
@@ -154,7 +154,7 @@ describe("what is no request", () => {
     await expectServing();
   });
 
-  it("is answered or hung up on, where a good one has some bytes wrong", async () => {
+  it("are answered or hung up on, if a good one has some bytes wrong", async () => {
     const good = Buffer.from(`${head}content-length: ${body.length}\r\n\r\n${body}`);
     for (let seed = 1; seed <= 120; seed++) {
       const next = randomBytes(seed);

@@ -1,10 +1,5 @@
+import type { CheckRequest } from "sluice";
 import {
-  boolean,
-  type CheckRequest,
-  described,
-  integer,
-  listOf,
-  mapOf,
   maxCost,
   maxDeadlineMs,
   maxDimensionLength,
@@ -13,11 +8,8 @@ import {
   maxIdTtlMs,
   maxNamedPolicies,
   maxNameLength,
-  objectOf,
-  refine,
-  type Shape,
-  text,
-} from "sluice";
+} from "sluice/internal";
+import { boolean, described, integer, listOf, mapOf, objectOf, refine, type Shape, text } from "sluice/shape";
 import { findIpProblem } from "../../service/find-ip-problem.ts";
 
 export const maxChecks = 1_000;
@@ -30,10 +22,10 @@ const dimensions = described(
       return problem === undefined ? given : reading.problem(problem, "ip");
     },
   ),
-  "Who asks for what, by name: user, tenant, ip, endpoint, method, or names of your own.",
+  "Who is asking for what, by name: user, tenant, ip, endpoint, method, or names of your own.",
   { examples: [{ user: "u1", endpoint: "/v1/orders", method: "GET" }] },
 );
-const domain = described(text({ max: maxNameLength }), "Which family of policies is asked.", { default: "default" });
+const domain = described(text({ max: maxNameLength }), "The family of policies to ask.", { default: "default" });
 const policies = described(
   listOf(text({ max: 256 }), { min: 1, max: maxNamedPolicies }),
   "Ask these policies by id, instead of all that match.",
@@ -47,22 +39,22 @@ export const checkShape: Shape<CheckRequest> = refine(
       dimensions,
       cost: described(
         integer({ min: 0, max: maxCost }),
-        "What the request takes. Absent: what the policy says, else 1. 0 only in a preview.",
+        "The cost of the request. Absent: the policy's, else 1. 0 only in a preview.",
       ),
       domain,
       id: described(text({ max: maxIdLength }), "Charged once, however often it is sent. Choose it yourself."),
       id_ttl_ms: described(integer({ min: 1, max: maxIdTtlMs }), "How long the id is remembered.", {
         default: 600_000,
       }),
-      preview: described(boolean, "Ask without taking.", { default: false }),
+      preview: described(boolean, "Decide without taking.", { default: false }),
       policies,
-      details: described(boolean, "Also answer for every limit, not only for the one that speaks.", { default: false }),
-      receipt: described(boolean, "Also answer with a receipt, by which the take can be given back.", {
+      details: described(boolean, "Also answer for every limit, not only for the deciding one.", { default: false }),
+      receipt: described(boolean, "Also answer with a receipt, which can be used to give the take back.", {
         default: false,
       }),
       deadline_ms: described(
         integer({ min: 1, max: maxDeadlineMs }),
-        "How long you wait at most for counters elsewhere; then policies say what is answered (on_failure).",
+        "How long you wait at most for remote counters; after that the policy's on_failure decides.",
       ),
     },
   ),
@@ -82,9 +74,9 @@ export const chargeShape: Shape<CheckRequest> = objectOf(
     dimensions,
     cost: described(
       refine(integer({ min: -maxCost, max: maxCost }), (cost, reading) =>
-        cost === 0 ? reading.problem(`must not be 0: that would be no charge`) : cost,
+        cost === 0 ? reading.problem(`must not be 0: that charges nothing`) : cost,
       ),
-      "What to take, or below 0 to give back. Absent: what the policy says, else 1.",
+      "What to take, or below 0 to give back. Absent: the policy's cost, else 1.",
     ),
     domain,
     policies,

@@ -5,7 +5,7 @@ import { HeldBytes } from "../held-bytes.ts";
 import { Turns } from "../turns.ts";
 import { Connection } from "./connection.ts";
 
-/** A connection whose client reads as much as it is told to. */
+/** A connection whose client reads only when asked to. */
 function startUnread(): { socket: Duplex; connection: Connection; read: () => void } {
   const waiting: (() => void)[] = [];
   const socket = new Duplex({

@@ -8,13 +8,13 @@ import { answerClientError, behindUpgrade, type ClientError } from "./client-err
 /** Answers one request. */
 export type AnswerRequest = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** What all connections of a server have in common. */
+/** What all connections of a server share. */
 export interface ConnectionShared {
   readonly protocol: Protocol;
   readonly answer: AnswerRequest;
   readonly turns: Turns;
   readonly held: HeldBytes;
-  /** How long a client may leave an answer unread, beside the time that its length is worth. */
+  /** How long a client may leave an answer unread, on top of the time that its length is worth. */
   readonly unreadMs: number;
   readonly onAnswered: (connection: Connection) => void;
 }
@@ -25,21 +25,21 @@ interface Exchange {
 }
 
 /**
- * So much is parsed at a time. Node's parser makes requests of all that it is handed, without a pause: of the 64 KiB that one read
- * may bring, more than three thousand. Of this much it makes 56 at most, in less than a millisecond.
+ * How much is parsed at a time. Node's parser turns all that it is handed into requests without a pause: the 64 KiB of
+ * one read may make more than three thousand. This much makes 56 at most, in less than a millisecond.
  */
 const pieceBytes = 1024;
 
-/** What a request that waits behind another is worth, with everything that Node makes of it. */
+/** What a request that waits behind another counts as, with everything that Node allocates for it. */
 const bytesPerRequest = 4_096;
 
 /** A client that reads more slowly than this, after its `unreadMs`, is not waited for. */
 const minReadBytesPerMs = 64;
 
 /**
- * One client. Requests are answered one after the other, the next when the client's side has taken the answer before it, and
- * nothing is parsed meanwhile: what a client sends ahead waits in the socket, and then in the kernel, until the client itself has
- * to stop sending.
+ * One client. Requests are answered one after the other, the next when the client's side has accepted the previous
+ * answer, and nothing is parsed meanwhile: what a client sends ahead waits in the socket, and then in the kernel, until
+ * the client itself has to stop sending.
  */
 export class Connection {
   readonly #socket: Socket;
@@ -51,9 +51,9 @@ export class Connection {
   readonly #queue: Exchange[] = [];
   /** The request that was parsed last. */
   #latest: IncomingMessage | undefined;
-  /** Bytes of a request that has not arrived whole. */
+  /** Bytes of a request that has not arrived completely. */
   #partialBytes = 0;
-  /** Whether something was received that is not parsed yet. */
+  /** Whether received bytes are waiting to be parsed. */
   #isPaused = false;
   #waitsForTurn = false;
   #failure: ClientError | undefined;
@@ -61,7 +61,7 @@ export class Connection {
   /** Bytes of the answer when it was first found unread. */
   #unreadBytes = 0;
 
-  /** Takes over from Node what it does with received bytes. */
+  /** Takes over the handling of received bytes from Node. */
   constructor(socket: Socket, shared: ConnectionShared) {
     this.#socket = socket;
     this.#shared = shared;
@@ -81,7 +81,7 @@ export class Connection {
     return this.#current === undefined && this.#queue.length === 0 && !this.#isPaused;
   }
 
-  /** Answers a request that was parsed, or keeps it until those before it are answered. */
+  /** Answers a parsed request, or keeps it until those before it are answered. */
   take(request: IncomingMessage, response: ServerResponse): void {
     this.#latest = request;
     response.on("close", this.#onClose);
@@ -93,7 +93,10 @@ export class Connection {
     this.#shared.answer(request, response);
   }
 
-  /** Answers what is no request, after the requests before it: otherwise it would be taken for the answer to one of them. */
+  /**
+   * Answers what is not a request, after the requests before it: otherwise it would look like the answer to one of
+   * them.
+   */
   fail(error: ClientError): void {
     this.#failure = error;
     // Its rest will not come.
@@ -102,17 +105,17 @@ export class Connection {
       answerClientError(error, this.#socket);
   }
 
-  /** Counts what an answer left unsent. */
+  /** Notes how much of an answer is unsent. */
   onSent(): void {
     if (this.#socket.writableLength > 0) this.#measure();
   }
 
   closeIfIdle(): void {
-    // Answers that are written are still sent.
+    // Written answers are still sent.
     if (this.isIdle) this.#socket.destroySoon();
   }
 
-  /** Closes the connection if its client leaves an answer unread, or reads it too slowly. Asked now and then. */
+  /** Closes the connection if its client leaves an answer unread, or reads it too slowly. Called now and then. */
   closeIfUnread(nowMs: number): void {
     const { writableLength } = this.#socket;
     if (writableLength === 0) this.#unreadSinceMs = Number.POSITIVE_INFINITY;
@@ -127,7 +130,7 @@ export class Connection {
     this.#socket.destroy();
   }
 
-  /** Whether what is received may be parsed: nothing is ahead of it, but the request that it belongs to. */
+  /** Whether received bytes may be parsed: nothing is ahead of them except the request that they belong to. */
   get #mayParse(): boolean {
     if (this.#waitsForTurn || this.#failure !== undefined || this.#socket.destroyed) return false;
     return this.#current === undefined || (this.#queue.length === 0 && !this.#latest!.complete);
@@ -137,7 +140,7 @@ export class Connection {
     const { turns } = this.#shared;
     let at = 0;
     while (at < chunk.length && this.#mayParse) {
-      // What fits into a piece is an ordinary request, and has priority over what comes in many of them.
+      // What fits into a piece is an ordinary request, and has priority over larger input.
       if (chunk.length > pieceBytes && !turns.mayGoOn()) {
         this.#wait();
         break;
@@ -145,12 +148,14 @@ export class Connection {
       const piece = chunk.length <= pieceBytes ? chunk : chunk.subarray(at, at + pieceBytes);
       at += piece.length;
       this.#parsePiece(piece);
-      // Node drops what follows such a request in the same piece, and would take the middle of the next one for its beginning.
+      // Node drops what follows such a request in the same piece, and would mistake the middle of the next one for its
+      // beginning.
       if (at < chunk.length && this.#latest?.complete === true && this.#latest.headers.upgrade !== undefined)
         this.fail({ code: behindUpgrade });
     }
     if (this.#socket.destroyed) return;
-    // What follows a failure is read and dropped: closing a connection with bytes unread may reach the client before the answer.
+    // What follows a failure is read and dropped: closing a connection with bytes unread may reach the client before
+    // the answer.
     const isLeft = at < chunk.length && this.#failure === undefined;
     if (isLeft || this.#queue.length > 0) {
       this.#isPaused = true;
@@ -191,7 +196,7 @@ export class Connection {
     });
   }
 
-  /** Answers the request that waits, or parses on. */
+  /** Answers the next request, or continues parsing. */
   #goOn(): void {
     if (this.#socket.destroyed) return;
     const next = this.#current === undefined ? this.#queue.shift() : undefined;

@@ -3,7 +3,7 @@ import { type CounterStore, createLimiter, MemoryCounters } from "sluice";
 import { describe, expect, it } from "vitest";
 import { type StartedHttp, startHttp } from "./testing/start-http.ts";
 
-/** A server whose checks are answered when it is told to. */
+/** A server whose checks are answered when the test says so. */
 async function startSlow(): Promise<{ server: StartedHttp; asked: Promise<void>; answer: () => void }> {
   let answer = (): void => {};
   let tellAsked = (): void => {};
@@ -40,7 +40,7 @@ const check = (url: string): Promise<Response> =>
   });
 
 describe("draining", () => {
-  it("closes connections that wait for nothing, said nothing yet or half a line, and cuts none off", async () => {
+  it("closes idle connections, silent ones and those with half a line, and cuts none off", async () => {
     const server = await startHttp(createLimiter());
     await fetch(`${server.url}/livez`);
     const closed = ["", "GET /li"].map(async (text) => {
@@ -87,7 +87,7 @@ describe("draining", () => {
 });
 
 describe("a server that is about to stop", () => {
-  it("tells who keeps a connection to open the next one elsewhere", async () => {
+  it("asks clients with persistent connections to open the next one to another server", async () => {
     let accepting = true;
     const server = await startHttp(createLimiter(), { accepting: () => accepting });
     try {

@@ -8,28 +8,28 @@ export interface Connections {
   accept(socket: Socket): void;
   /** Answers a request when those before it on its connection are answered. */
   take(request: IncomingMessage, response: ServerResponse): void;
-  /** Hears that an answer was written. */
+  /** Called when an answer was written. */
   onSent(socket: Socket): void;
-  /** Answers what is no request when those before it on its connection are answered. */
+  /** Answers what is not a request when those before it on its connection are answered. */
   fail(error: ClientError, socket: Socket): void;
-  /** Whether connections are to be closed after the answer that is next. */
+  /** Whether connections are to be closed after their next answer. */
   readonly draining: boolean;
   /** Closes each connection once nothing waits on it, and all of them in time. Resolves with how many were cut off. */
   drain(withinMs: number): Promise<number>;
 }
 
-/** How long connections that wait for nothing stay, for requests that are on their way already. */
+/** How long idle connections stay, for requests that are in transit already. */
 const lingerMs = 50;
 
-const connectionOf = Symbol("connection");
+const connectionKey = Symbol("connection");
 
 interface ConnectedSocket extends Socket {
-  [connectionOf]?: Connection;
+  [connectionKey]?: Connection;
 }
 
 /**
- * Follows connections by itself: Node takes one that said nothing yet, or half a request line, for a busy one, and would
- * wait for it.
+ * Tracks connections itself: Node counts one that has sent nothing yet, or half a request line, as busy, and would wait
+ * for it.
  */
 export function followConnections(server: Server, options: Omit<ConnectionShared, "onAnswered">): Connections {
   const open = new Set<Connection>();
@@ -62,23 +62,23 @@ export function followConnections(server: Server, options: Omit<ConnectionShared
 
   return {
     accept(socket: ConnectedSocket): void {
-      // A client that has sent everything still hears the answers.
+      // A client that has sent everything still gets the answers.
       socket.allowHalfOpen = true;
       server.emit("connection", socket);
       const connection = new Connection(socket, shared);
-      socket[connectionOf] = connection;
+      socket[connectionKey] = connection;
       open.add(connection);
       looking ??= setInterval(look, lookEveryMs).unref();
       socket.once("close", () => leave(connection));
     },
     take(request, response): void {
-      (request.socket as ConnectedSocket)[connectionOf]!.take(request, response);
+      (request.socket as ConnectedSocket)[connectionKey]!.take(request, response);
     },
     onSent(socket: ConnectedSocket): void {
-      socket[connectionOf]?.onSent();
+      socket[connectionKey]?.onSent();
     },
     fail(error, socket: ConnectedSocket): void {
-      socket[connectionOf]?.fail(error);
+      socket[connectionKey]?.fail(error);
     },
     get draining(): boolean {
       return draining;
@@ -95,7 +95,7 @@ export function followConnections(server: Server, options: Omit<ConnectionShared
         lingering = false;
         for (const connection of open) connection.closeIfIdle();
       };
-      // After the event loop has gone round once more, so that whatever has arrived by then is read.
+      // After one more turn of the event loop, so that whatever has arrived by then is read.
       const linger = setTimeout(() => setImmediate(closeIdle), Math.min(lingerMs, withinMs));
       const bound = setTimeout(() => {
         for (const connection of open) {

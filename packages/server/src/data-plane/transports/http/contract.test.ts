@@ -34,7 +34,7 @@ interface Body {
   readonly detail?: string;
 }
 
-function answerOf({ code, detail = "", allowed, limit, remaining, retry_after_ms: retryAfterMs }: Body): CheckAnswer {
+function readAnswer({ code, detail = "", allowed, limit, remaining, retry_after_ms: retryAfterMs }: Body): CheckAnswer {
   return code === undefined ? { allowed, limit, remaining, retryAfterMs } : { error: { code, message: detail } };
 }
 
@@ -49,7 +49,7 @@ async function post(url: string, body: unknown, token: Readonly<Record<string, s
 
 describeTransport(
   "POST /v1/check",
-  openFor(async (url, request, token) => answerOf((await post(url, request, token)) as Body)),
+  openFor(async (url, request, token) => readAnswer((await post(url, request, token)) as Body)),
   { describe, it },
 );
 
@@ -60,7 +60,7 @@ describeTransport(
       readonly answers?: readonly { readonly decision?: Body; readonly error?: Body }[];
     };
     const [answer] = body.answers ?? [];
-    return answerOf(answer?.decision ?? answer?.error ?? body);
+    return readAnswer(answer?.decision ?? answer?.error ?? body);
   }),
   { describe, it },
 );
@@ -79,7 +79,7 @@ describeTransport(
       headers: { ...Object.fromEntries(headers), ...token },
     });
     const text = await response.text();
-    if (text !== "") return answerOf(JSON.parse(text) as Body);
+    if (text !== "") return readAnswer(JSON.parse(text) as Body);
     const number = (name: string): number | undefined => {
       const told = response.headers.get(name);
       return told === null ? undefined : Number(told);

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
-import { errorCodes, SluiceError } from "sluice";
+import { SluiceError } from "sluice";
+import { errorCodes } from "sluice/internal";
 import { describe, expect, it } from "vitest";
 import { renderError } from "./errors.ts";
 
@@ -10,7 +11,7 @@ const told = new Map(rows.map(([, code, status]) => [code, status]));
 describe("an error as a problem body", () => {
   it.each(errorCodes)("has the status that docs/errors.md gives it: %s", (code) => {
     const { status, title, code: rendered } = renderError(new SluiceError(code, "why"));
-    // What is met in process only is, over HTTP, a mistake of ours.
+    // Codes that occur only in process are, over HTTP, a mistake of ours.
     const expected = told.get(code) === "none" ? [500, "internal"] : [Number(told.get(code)), code];
     expect([status, rendered]).toEqual(expected);
     expect(title).not.toBe("Error");

@@ -1,6 +1,6 @@
 import type { ErrorBody } from "@sluice/protocol/http";
 import type { ErrorCode } from "sluice";
-import { cutText, maxToldFields, tellError } from "../../service/tell-error.ts";
+import { cutText, describeError, maxErrorFields } from "../../service/describe-error.ts";
 import { VersionConflict } from "../../service/version-conflict.ts";
 import type { HttpResponse } from "./exchange.ts";
 
@@ -53,12 +53,12 @@ export function renderErrorBody(status: number, code: ErrorCode, detail: string)
   return { type: "about:blank", title, status, code, detail: cutText(detail, maxDetailLength) };
 }
 
-/** Seconds until it is worth asking counters again that were away. */
+/** Seconds until unavailable counters are worth asking again. */
 const retryAfterOutage = "5";
 
 /** An error as a body. Problems beyond `maxProblems` are counted, not listed. */
-export function renderError(error: unknown, maxProblems: number = maxToldFields): ErrorBody {
-  const { code, message, fields, more } = tellError(error, maxProblems);
+export function renderError(error: unknown, maxProblems: number = maxErrorFields): ErrorBody {
+  const { code, message, fields, more } = describeError(error, maxProblems);
   const plain = renderErrorBody(statusByCode[code], code, message);
   const body = error instanceof VersionConflict ? { ...plain, ...tellConflict(error) } : plain;
   if (fields.length === 0) return body;
@@ -70,7 +70,7 @@ function tellConflict({ currentVersion, current }: VersionConflict): Pick<ErrorB
   return { current_version: currentVersion, ...(current !== undefined && { current }) };
 }
 
-/** Headers that go with an error: when to come back, and how to say who one is. */
+/** Headers that go with an error: when to come back, and how to authenticate. */
 const headersByCode: Partial<Readonly<Record<ErrorCode, Readonly<Record<string, string>>>>> = {
   store_unavailable: { "retry-after": retryAfterOutage },
   policy_store_unavailable: { "retry-after": retryAfterOutage },

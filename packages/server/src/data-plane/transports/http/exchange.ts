@@ -1,19 +1,19 @@
 import type { Caller } from "../../access/access.ts";
 import type { Service } from "../../service/service.ts";
 
-/** What a handler sees of a request. Header names are lower case. */
+/** A handler's view of a request. Header names are lower case. */
 export interface HttpRequest {
-  /** Path and query, as they came. */
+  /** Path and query, as received. */
   readonly url: string;
-  /** What stands in the path for `{id}` and the like, with percents undone. */
+  /** The values of `{id}` and the like in the path, percent-decoded. */
   readonly params: PathParameters;
   /** JSON, parsed. */
   readonly body: unknown;
-  /** A body in YAML, as it came; undefined where it is JSON, or there is none. */
+  /** A body in YAML, as received; undefined if it is JSON, or there is none. */
   readonly yaml: string | undefined;
   readonly bodyBytes: number;
   readonly headers: RequestHeaders;
-  /** Names and values in turn, line by line: `headers` joins lines of the same name. */
+  /** Alternating names and values, line by line: `headers` joins lines of the same name. */
   readonly rawHeaders: readonly string[];
   readonly caller: Caller;
   /** The connection that it came by. */
@@ -24,21 +24,21 @@ export type PathParameters = Readonly<Record<string, string>>;
 
 export type RequestHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** What a handler answers. A body that is not a string is sent as JSON; one that is undefined is none. */
+/** A handler's answer. A body that is not a string is sent as JSON; undefined means none. */
 export interface HttpResponse {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: unknown;
 }
 
-/** What handlers may ask. */
+/** What handlers can use. */
 export interface HttpContext extends Service {
   readonly idempotencyHeader: boolean;
   /** Jitter of `Retry-After`, 0 … 1; undefined for none. */
   readonly random: (() => number) | undefined;
   /** Whether answers of POST /json have headers for Envoy to add. */
   readonly envoyHeaders?: boolean | undefined;
-  /** Which headers of a sub-request become which dimensions, names in lower case. Absent: none but the usual ones. */
+  /** Which headers of a sub-request become which dimensions, names in lower case. Absent: only the usual ones. */
   readonly authorizeDimensions?: Readonly<Record<string, string>> | undefined;
 }
 

@@ -1,6 +1,5 @@
-import { type HotKeyOrder, hotKeyOrders } from "@sluice/protocol/http";
-import { choice, described, type Shape } from "sluice";
-import { mostHotKeys, usualHotKeys } from "../../../observe/hot-keys/merge-hot-keys.ts";
+import { type HotKeyOrder, hotKeyOrders, mostHotKeys, usualHotKeys } from "@sluice/protocol/http";
+import { choice, described, type Shape } from "sluice/shape";
 import { wholeNumber } from "./read-query.ts";
 
 /** Parameters of every request for hot keys. */
@@ -8,5 +7,7 @@ export const hotKeysQuery: { readonly by: Shape<HotKeyOrder>; readonly count: Sh
   by: described(choice(hotKeyOrders), "rate: by decisions. denials: by denials", {
     default: "rate",
   }),
-  count: described(wholeNumber({ min: 1, max: mostHotKeys }), "Most items of the answer", { default: usualHotKeys }),
+  count: described(wholeNumber({ min: 1, max: mostHotKeys }), "The most items in the answer", {
+    default: usualHotKeys,
+  }),
 };

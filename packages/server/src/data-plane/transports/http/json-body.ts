@@ -24,7 +24,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Holds a body that may be a batch, but is not, to the size of a single one. */
+/** Limits a body that may be a batch, but is not, to the size of a single check. */
 export function refuseLargeSingle(bytes: number): void {
   if (bytes <= maxBodyBytes) return;
   throw tooLarge(bytes, maxBodyBytes);

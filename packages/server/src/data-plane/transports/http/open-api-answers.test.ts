@@ -30,7 +30,7 @@ const policies = {
   subjects: [{ user: "u9", tier: "premium" }],
 };
 
-/** What a decision looks like while counters are away and a policy fails closed. */
+/** A decision while counters are unavailable and a policy fails closed. */
 function degraded(decision: Decision): Decision {
   return { ...decision, allowed: false, reason: "degraded", degraded: "storage_unavailable", retryAfterMs: 60_000 };
 }
@@ -88,7 +88,7 @@ afterAll(() => server.close());
 /** Headers that HTTP itself has, and that say nothing of a decision. */
 const ordinary = /^(content-(type|length)|cache-control|date|connection|keep-alive|allow)$/;
 
-/** Asks, and holds the answer against what the document declares for the path and the status. */
+/** Asks, and compares the answer with what the document declares for the path and the status. */
 async function expectDeclared(
   method: string,
   target: string,
@@ -130,7 +130,7 @@ async function expectDeclared(
 
 const api = (user: string): object => ({ dimensions: { user, endpoint: "/api" } });
 
-describe("what is answered is what is declared", () => {
+describe("answers match what is declared", () => {
   it("for GET", async () => {
     for (const { path, answers } of routes.filter((route) => route.method === "GET"))
       expect(await expectDeclared("GET", path), path).toBe(Number(Object.keys(answers)[0]));
@@ -202,7 +202,7 @@ describe("what is answered is what is declared", () => {
     expect(await expectDeclared("POST", "/shouldAllow", { ...sidecar, scope_value: "mallory" })).toBe(429);
   });
 
-  it("while counters are away", async () => {
+  it("while counters are unavailable", async () => {
     away = true;
     try {
       const bucket = { identifier: "u8", resource: "api", limit_hierarchy: [["user", "api"]] };

@@ -26,7 +26,7 @@ it("reads parameters, of which an escaped slash is a part", () => {
   expect(find("/v1/policies/latest")).toEqual(["latest", {}]);
 });
 
-it("finds nothing at other paths, also not by a slash that is escaped", () => {
+it("finds nothing at other paths, not even by an escaped slash", () => {
   const others = [
     "",
     "/",

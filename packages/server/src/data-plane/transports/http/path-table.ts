@@ -1,7 +1,7 @@
 import { SluiceError } from "sluice";
 import type { PathParameters } from "./exchange.ts";
 
-/** What is at a path, by method, and what stands in the path for `{id}` and the like. */
+/** What is at a path, by method, and the values of `{id}` and the like in it. */
 export interface FoundPath<T> {
   readonly byMethod: ReadonlyMap<string, T>;
   readonly params: PathParameters;
@@ -24,13 +24,13 @@ export class PathTable<T> {
 
   /** Throws `invalid_request` if the path has a `%` that begins no escape. */
   find(url: string): FoundPath<T> | undefined {
-    // The usual request: a path as the table has it.
+    // The usual request: a path exactly as in the table.
     const found = this.#exact.get(url);
     if (found !== undefined) return found;
-    const path = pathOf(url);
+    const path = urlPath(url);
     if (!path.includes("%")) return this.#exact.get(path) ?? this.#findPattern(path.split("/"));
     const taken = path.split("/").map(decode);
-    // A slash that was escaped is text, and separates nothing.
+    // An escaped slash is text, and separates nothing.
     const hasSlash = taken.some((step) => step.includes("/"));
     return (hasSlash ? undefined : this.#exact.get(taken.join("/"))) ?? this.#findPattern(taken);
   }
@@ -58,8 +58,8 @@ export class PathTable<T> {
   }
 }
 
-/** The path of a request target: without the query, and without the origin that a client of a proxy writes before it. */
-export function pathOf(url: string): string {
+/** The path of a request target: without the query, and without the origin that a proxy's client puts before it. */
+export function urlPath(url: string): string {
   const path = url.replace(/[?#].*$/s, "");
   return path.startsWith("/") ? path : path.replace(/^https?:\/\/[^/]*/i, "");
 }

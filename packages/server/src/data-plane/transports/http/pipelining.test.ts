@@ -40,7 +40,7 @@ const post = (body: string): string =>
   `POST /v1/check HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
 
 /** Which of the requests below an answer is for. */
-function kindOf(answer: string): string {
+function classify(answer: string): string {
   if (answer.includes('"allowed":true')) return "check";
   if (answer.includes("sluice_build_info")) return "metrics";
   return answer.includes("nothing at this path") ? "nothing" : "other";
@@ -50,13 +50,13 @@ describe("requests that are sent ahead", () => {
   const one = post('{"dimensions":{"user":"u"}}') + get("/metrics") + get("/nothing");
   const kinds = ["check", "metrics", "nothing"];
 
-  it("are answered in their order, each once, also where the client stops writing after them", async () => {
+  it("are answered in order, each once, even if the client stops writing after them", async () => {
     await start();
     const socket = open();
     const heard = listen(socket);
     socket.end(one.repeat(50));
     const answers = (await heard).split(/(?=HTTP\/1\.1 \d)/);
-    expect(answers.map(kindOf)).toEqual(Array.from({ length: 50 }, () => kinds).flat());
+    expect(answers.map(classify)).toEqual(Array.from({ length: 50 }, () => kinds).flat());
   });
 
   it("are answered wherever they are cut", async () => {
@@ -70,10 +70,10 @@ describe("requests that are sent ahead", () => {
     }
     socket.end();
     const answers = (await heard).split(/(?=HTTP\/1\.1 \d)/);
-    expect(answers.map(kindOf)).toEqual(Array.from({ length: 4 }, () => kinds).flat());
+    expect(answers.map(classify)).toEqual(Array.from({ length: 4 }, () => kinds).flat());
   });
 
-  it("are answered before what is no request behind them, which ends the connection", async () => {
+  it("are answered before an invalid request behind them, which ends the connection", async () => {
     await start();
     const socket = open();
     const heard = listen(socket);
@@ -82,7 +82,7 @@ describe("requests that are sent ahead", () => {
     expect(statuses).toEqual(["200", "200", "200", "400"]);
   });
 
-  it("come to nothing behind one for a tunnel or for another protocol, which there is none of", async () => {
+  it("come to nothing behind one for a tunnel or for another protocol, which we do not have", async () => {
     await start();
     const socket = open();
     const heard = listen(socket);
@@ -94,7 +94,7 @@ describe("requests that are sent ahead", () => {
     upgrading.write(upgrade + get("/livez").repeat(50));
     const statuses = [...(await answered).matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
     expect(statuses).toEqual(["200", "400"]);
-    // One by itself is an ordinary request, as is the next.
+    // One alone is an ordinary request, as is the next.
     const patient = open().setEncoding("latin1");
     for (const request of [upgrade, get("/livez")]) {
       patient.write(request);
@@ -135,7 +135,7 @@ describe("requests that are sent ahead", () => {
       const page = await (await fetch(`${server.url}/metrics`)).text();
       return Number(/sluice_http_requests_total\{[^}]*openapi[^}]*\} (\d+)/.exec(page)?.[1] ?? 0);
     };
-    // The buffers of both ends fill up, then nothing moves any more.
+    // The buffers of both ends fill up, then nothing moves.
     let [before, now] = [-1, 0];
     while (now === 0 || now !== before) {
       before = now;

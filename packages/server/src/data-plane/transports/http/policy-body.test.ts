@@ -64,7 +64,7 @@ describe("policies as JSON", () => {
     ]);
   });
 
-  it("says so where requests that match nothing are not limited", () => {
+  it("says so if requests that match nothing are not limited", () => {
     const body = policySetBody(parsePolicies({ policies: [], default: "none" }));
     expect(body.default).toBe("none");
   });

@@ -1,18 +1,12 @@
 import { type policySet, type ViewOf, window } from "@sluice/protocol/http";
-import {
-  type DescriptorNode,
-  type Limit,
-  type Policy,
-  type PolicySet,
-  renderDuration,
-  type SubjectEntry,
-} from "sluice";
+import type { Limit, Policy, PolicySet, SubjectEntry } from "sluice";
+import { type DescriptorNode, renderDuration } from "sluice/internal";
 
 type Body = Readonly<Record<string, unknown>>;
 
 /**
- * Every policy in force, in the words of a policy file, with every default written out. It can be read back as one, but for
- * `descriptors`, which come from files in Envoy's format.
+ * Every policy in force, in the format of a policy file, with every default written out. It can be read back as one,
+ * except for `descriptors`, which come from files in Envoy's format.
  */
 export function policySetBody({
   policies,

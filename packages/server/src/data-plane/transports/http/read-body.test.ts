@@ -37,7 +37,7 @@ const text = '{"dimensions":{"user":"é"}}';
 const bytes = Buffer.byteLength(text);
 
 describe("a body", () => {
-  it("is read in however many pieces it comes, also where its length is not told", async () => {
+  it("is read in however many pieces it comes, even if its length is not given", async () => {
     const chunk = (part: string): string => `${Buffer.byteLength(part).toString(16)}\r\n${part}\r\n`;
     for (const pieces of [
       [`${head}content-length: ${bytes}\r\n\r\n${text}`],
@@ -48,7 +48,7 @@ describe("a body", () => {
       expect(await send(...pieces), pieces.join("|")).toMatch(/^HTTP\/1\.1 200 [\s\S]*"allowed":true/);
   });
 
-  it("of 64 KiB is taken, and one byte more is not, told or not; the connection stays where the length was told", async () => {
+  it("of 64 KiB is accepted, and one byte more is not, with or without a length; the connection stays if the length was given", async () => {
     const padded = (length: number): string => text + " ".repeat(length - bytes);
     const charge = head.replace("/v1/check", "/v1/charge");
     const chunked = (length: number): Promise<string> =>
@@ -86,7 +86,7 @@ describe("a body", () => {
     expect(await response.json()).toMatchObject({ code: "invalid_request", detail: expect.stringContaining(type) });
   });
 
-  it("that is not there is told, with and without a type", async () => {
+  it("that is missing is reported, with and without a type", async () => {
     expect(await send(`${head}content-length: 0\r\n\r\n`)).toMatch(/^HTTP\/1\.1 400 [\s\S]*the body is empty/);
     const untyped = "POST /v1/check HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
     expect(await send(untyped)).toMatch(/^HTTP\/1\.1 400 [\s\S]*must be an object/);
@@ -100,7 +100,7 @@ describe("a body", () => {
       headers: { "content-type": "application/json", "transfer-encoding": "chunked" },
     });
     let read: ReadBody | undefined;
-    // All that is asked of a request is its headers and its pieces.
+    // It uses only the headers and the pieces of a request.
     readBody(request as unknown as IncomingMessage, 1_000, (told) => {
       read = told;
     });

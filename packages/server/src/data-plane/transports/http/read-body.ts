@@ -3,21 +3,21 @@ import type { ErrorBody } from "@sluice/protocol/http";
 import { renderError, renderErrorBody } from "./errors.ts";
 import { tooLarge } from "./json-body.ts";
 
-/** What a body may be written in. */
+/** The formats of a body. */
 export type BodyType = "json" | "yaml";
 
-/** What became of a body. */
+/** The result of reading a body. */
 export type ReadBody =
   | { readonly kind: "read"; readonly body: Buffer | undefined; readonly type: BodyType }
   | {
       readonly kind: "refused";
-      readonly error: ErrorBody /** Whether the rest of it is not to be waited for. */;
+      readonly error: ErrorBody /** Whether not to wait for the rest of it. */;
       readonly close: boolean;
     };
 
 /**
- * Most bytes of a refused body that are read and dropped. Closing a connection on which they are still being sent may reach
- * the client before the answer does.
+ * The most bytes of a refused body that are read and dropped. Closing a connection on which they are still being sent
+ * may reach the client before the answer does.
  */
 const maxDroppedBytes = 4 * 1024 * 1024;
 
@@ -25,8 +25,8 @@ const nothing: ReadBody = { kind: "read", body: undefined, type: "json" };
 const jsonOnly: readonly BodyType[] = ["json"];
 
 /**
- * Reads a body of these types, of at most so many bytes, and goes on; never where it breaks off. The usual body is one piece.
- * `untyped`: it is JSON, whatever its content type says.
+ * Reads a body of these types and at most this many bytes, and calls back; never if it breaks off. The usual body is
+ * one piece. `untyped`: it is JSON, whatever its content type says.
  */
 export function readBody(
   request: IncomingMessage,
@@ -54,8 +54,8 @@ export function readBody(
     go({ kind: "refused", error: renderError(tooLarge(Number(told), maxBytes)), close });
     return;
   }
-  // All pieces so far, one behind the other, and room for the next ones: kept apart, a body of single bytes would take two
-  // hundred times its size. How much room there has to be in the end is for nobody to say beforehand.
+  // All pieces so far, joined, with room for the next ones: kept separately, a body of single bytes would take two
+  // hundred times its size. How much room is needed in the end is not known beforehand.
   let held: Buffer | undefined;
   let bytes = 0;
   request.on("data", (piece: Buffer) => {
@@ -76,14 +76,16 @@ export function readBody(
   });
 }
 
-/** The same bytes with room for so many, and for as many again as there were, so that each is moved but a few times. */
+/**
+ * The same bytes with room for this many, and for as many again as there were, so that each is moved only a few times.
+ */
 function enlarge(held: Buffer, bytes: number): Buffer {
   const larger = Buffer.allocUnsafe(Math.max(bytes, 2 * held.length));
   held.copy(larger);
   return larger;
 }
 
-/** YAML also under the names that it had before it had one of its own. */
+/** YAML, including the unofficial names from before it had one. */
 function findBodyType(contentType: string | undefined): BodyType | undefined {
   if (contentType === undefined) return undefined;
   if (contentType === "application/json" || /^application\/json[ \t]*(;|$)/i.test(contentType)) return "json";

@@ -1,11 +1,12 @@
-import { type Problem, type ReadOf, readShape, refine, type Shape, SluiceError, text } from "sluice";
+import { type Problem, SluiceError } from "sluice";
+import { type ReadOf, readShape, refine, type Shape, text } from "sluice/shape";
 
-/** Parameters of a query by their names. Each is read from its text. */
+/** Parameters of a query by name. Each is read from its text. */
 export type QueryShapes = Readonly<Record<string, Shape<unknown>>>;
 
 export type ReadQuery<Query extends QueryShapes> = { readonly [Name in keyof Query]?: ReadOf<Query[Name]> };
 
-/** Reads the query of a URL. Throws `invalid_request` with every parameter that is wrong, unknown, or there twice. */
+/** Reads the query of a URL. Throws `invalid_request` with every wrong, unknown or repeated parameter. */
 export function readQuery<Query extends QueryShapes>(shapes: Query, url: string): ReadQuery<Query> {
   const at = url.indexOf("?");
   const given = new URLSearchParams(at === -1 ? "" : url.slice(at + 1));
@@ -33,7 +34,7 @@ function unknown(known: readonly string[]): string {
     : `is not a known parameter; there ${known.length === 1 ? "is" : "are"} ${known.join(", ")}`;
 }
 
-/** A whole number, of a text in digits. */
+/** A whole number, from a text of digits. */
 export function wholeNumber({ min, max }: { readonly min: number; readonly max: number }): Shape<number> {
   const form = `a whole number from ${min} to ${max}`;
   const shape = refine(text({ min: 0, max: 64 }), (digits, reading) => {

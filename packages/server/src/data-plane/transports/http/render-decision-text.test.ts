@@ -72,7 +72,7 @@ describe("a decision as text", () => {
     );
   });
 
-  it("keeps apart what one window says for several limits", () => {
+  it("separates what one window reports for several limits", () => {
     const decision = createLimiter({ policies }).checkSync({ dimensions: { user: "a", endpoint: "/one" } });
     const others = [
       { policy: tricky },

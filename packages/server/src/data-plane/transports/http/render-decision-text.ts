@@ -1,10 +1,10 @@
 import { decision as decisionShape, labelledWindow } from "@sluice/protocol/http";
 import type { Decision } from "sluice";
-import { rememberPerLimit } from "sluice/store";
+import { rememberPerLimit } from "sluice/internal";
 
 /**
- * A decision as JSON text: what `JSON.stringify` makes of its body, in a sixth of the time where the decision is of
- * the usual kind. What belongs to a limit is written once, not with every answer.
+ * A decision as JSON text: what `JSON.stringify` makes of its body, in a sixth of the time for a decision of the usual
+ * kind. What belongs to a limit is written once, not with every answer.
  */
 export function renderDecisionText(decision: Decision): string {
   const { window, retryAfterMs, resetAfterMs, resetAtMs, moreAfterMs, remaining, limitRemaining, used } = decision;
@@ -14,13 +14,13 @@ export function renderDecisionText(decision: Decision): string {
   const own =
     limitRemaining === undefined || limitRemaining === remaining ? "" : `"limit_remaining":${limitRemaining},`;
   return (
-    `{"allowed":${decision.allowed},"reason":"${decision.reason}","cost":${decision.cost},${lastingTextOf(decision, window)}` +
+    `{"allowed":${decision.allowed},"reason":"${decision.reason}","cost":${decision.cost},${lastingText(decision, window)}` +
     `"remaining":${remaining},${own}"used":${used},${retry}"reset_after_ms":${resetAfterMs},"reset_at_ms":${resetAtMs},${more}` +
     `"state":"${decision.state}","deny_count":${decision.denyCount},"replayed":${decision.replayed},"preview":${decision.preview}}`
   );
 }
 
-/** Spoken by a limit, with every number finite, and nothing to tell beside. */
+/** Decided by a limit, with every number finite, and nothing else to report. */
 function isUsual(decision: Decision): boolean {
   const { queue, degraded, shadow, limits, receipt, retryAfterMs, resetAfterMs, resetAtMs, moreAfterMs } = decision;
   const { remaining, limitRemaining, used } = decision;
@@ -42,8 +42,8 @@ function isUsual(decision: Decision): boolean {
   );
 }
 
-/** What stays the same for as long as a limit does. */
-const lastingTextOf = rememberPerLimit(({ policy, version, scope, limit }, window): string => {
+/** The part that stays the same as long as a limit does. */
+const lastingText = rememberPerLimit(({ policy, version, scope, limit }, window): string => {
   const fields = { policy, version, scope, window: labelledWindow.render(window), limit };
   return `${JSON.stringify(fields).slice(1, -1)},`;
 });

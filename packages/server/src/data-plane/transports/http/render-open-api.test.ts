@@ -72,7 +72,7 @@ describe("the OpenAPI document", () => {
     for (const reference of references) expect(follow(reference), reference).toBeDefined();
   });
 
-  it("gives every operation an id of its own and a body where one is read", () => {
+  it("gives every operation an id and a body if one is read", () => {
     const ids = new Set<string>();
     for (const route of routes) {
       const operation = document.paths[route.path][route.method.toLowerCase()];

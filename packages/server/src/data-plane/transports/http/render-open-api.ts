@@ -1,25 +1,28 @@
-import type { JsonSchema } from "sluice";
+import type { JsonSchema } from "sluice/shape";
 import { openAccess } from "../../access/access.ts";
 import type { Permission } from "../../access/roles.ts";
 import { problemType } from "./errors.ts";
 import type { BodyType } from "./read-body.ts";
-import type { Answer, Route } from "./route.ts";
+import type { Route, RouteAnswer } from "./route.ts";
 import { schemas } from "./schemas.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** A route, whatever its handler may ask and its answers are called. */
+/** A route, whatever its handler uses and its answers are called. */
 type DescribedRoute = Omit<Route<never, string>, "handle">;
 
 export interface OpenApiOptions {
   readonly title: string;
   readonly description: string;
   readonly schemas: Readonly<Record<string, JsonSchema>>;
-  /** Where it listens unless told otherwise. */
+  /** The default port. */
   readonly usualPort: number;
-  /** What needs a token also on a server that was given none: all permissions, or those that are not for everybody then. */
+  /**
+   * Which permissions need a token even on a server without tokens: all, or those that are not open to every caller
+   * then.
+   */
   readonly alwaysNeedToken: (permission: Permission) => boolean;
-  /** What goes wrong on any route that reads a body, by status. Absent: what does on those that decide. */
+  /** Errors of any route that reads a body, by status. Absent: those of routes that decide. */
   readonly bodyErrors?: Readonly<Record<number, string>> | undefined;
 }
 
@@ -31,7 +34,7 @@ export const decidingApi: OpenApiOptions = {
   alwaysNeedToken: (permission) => !openAccess.identify(undefined).may.has(permission),
 };
 
-/** Describes a route table in OpenAPI 3.1, from the very shapes that bodies are read by. */
+/** Describes a route table in OpenAPI 3.1, from the shapes that read the bodies. */
 export function renderOpenApi(routes: readonly DescribedRoute[], version: string, options: OpenApiOptions): Json {
   const paths: Record<string, Record<string, Json>> = {};
   for (const route of routes) {
@@ -79,7 +82,7 @@ function renderOperation(route: DescribedRoute, options: OpenApiOptions): Json {
       requestBody: {
         required: route.bodyOptional !== true,
         content: Object.fromEntries(
-          bodyTypesOf(route).map((type) => [
+          listBodyTypes(route).map((type) => [
             mediaTypes[type],
             { schema: oneOf(route.bodies!.map((shape) => shape.schema)) },
           ]),
@@ -95,7 +98,7 @@ function renderOperation(route: DescribedRoute, options: OpenApiOptions): Json {
 }
 
 const tokenDescription =
-  "A token of the server. Where an operation lists none as well, a server without tokens answers without one; a server with tokens never does.";
+  "A token of the server. If an operation also lists none, a server without tokens answers without one; a server with tokens never does.";
 
 /** Alternatives: an empty list needs nothing, and an empty entry stands for no token. */
 function renderSecurity({ needs }: DescribedRoute, { alwaysNeedToken }: OpenApiOptions): readonly Json[] {
@@ -103,7 +106,7 @@ function renderSecurity({ needs }: DescribedRoute, { alwaysNeedToken }: OpenApiO
   return alwaysNeedToken(needs) ? [{ token: [] }] : [{ token: [] }, {}];
 }
 
-function bodyTypesOf({ bodyTypes = ["json"] }: DescribedRoute): readonly BodyType[] {
+function listBodyTypes({ bodyTypes = ["json"] }: DescribedRoute): readonly BodyType[] {
   return bodyTypes === "untyped" ? ["json"] : bodyTypes;
 }
 
@@ -148,7 +151,7 @@ function renderAnswer({
   alsoText,
   rateLimitHeaders: withHeaders,
   headers = {},
-}: Answer<string>): Json {
+}: RouteAnswer<string>): Json {
   const named = [
     ...(withHeaders === true ? Object.keys(rateLimitHeaders) : []).map((name) => [
       name,
@@ -165,7 +168,7 @@ function renderAnswer({
   };
 }
 
-function renderContent(content: Exclude<Answer<string>["content"], "nothing">): Json {
+function renderContent(content: Exclude<RouteAnswer<string>["content"], "nothing">): Json {
   if (content === "text/plain" || content === "application/yaml") return { [content]: { schema: { type: "string" } } };
   if (content === "application/json") return { [content]: { schema: { type: "object" } } };
   return { [contentType(content)]: { schema: oneOf(content.map(reference)) } };
@@ -192,17 +195,17 @@ function operationId({ method, path }: Pick<Route, "method" | "path">): string {
 const whole: JsonSchema = { type: "integer" };
 const words: JsonSchema = { type: "string" };
 
-/** What a decision is told by in headers, each where there is something to tell. */
+/** The headers that report a decision, each if there is something to report. */
 const rateLimitHeaders: Readonly<Record<string, Json>> = {
   "X-RateLimit-Limit": { description: "What the limiting window holds", schema: whole },
   "X-RateLimit-Remaining": { description: "What is left of it", schema: whole },
   "X-RateLimit-Reset": { description: "When it is full again, in epoch seconds", schema: whole },
-  "X-RateLimit-Policy": { description: "The policy that speaks", schema: words },
+  "X-RateLimit-Policy": { description: "The deciding policy", schema: words },
   "X-RateLimit-Scope": { description: "Its limit: the name, else the dimensions", schema: words },
   "X-RateLimit-Warning": { description: "How much is used, near the limit", schema: words },
-  "X-RateLimit-Degraded": { description: "The counters could not be asked", schema: { const: "true" } },
+  "X-RateLimit-Degraded": { description: "The counters were unavailable", schema: { const: "true" } },
   "X-RateLimit-Degraded-Reason": { description: "Why not", schema: words },
   "RateLimit-Policy": { description: "The limit, as an IETF structured field", schema: words },
   RateLimit: { description: "How it stands, as an IETF structured field", schema: words },
-  "Retry-After": { description: "Seconds to wait after a denial, where waiting helps", schema: whole },
+  "Retry-After": { description: "Seconds to wait after a denial, if waiting helps", schema: whole },
 };

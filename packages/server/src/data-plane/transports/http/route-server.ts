@@ -20,13 +20,13 @@ import type { Route } from "./route.ts";
 import { answerUnrouted, unexpected, withoutHost } from "./unrouted.ts";
 import { writeResponse } from "./write-response.ts";
 
-/** Who asks, and what is told them beside any answer. */
+/** The caller, and headers for any answer to it. */
 export interface Admission {
   readonly caller: Caller;
   readonly headers?: HttpResponse["headers"] | undefined;
 }
 
-/** Lets a request come to its handler, before its body is read, or throws. */
+/** Lets a request through to its handler, before its body is read, or throws. */
 export type Admit<R> = (request: IncomingMessage, route: R, params: PathParameters) => Admission;
 
 export interface RouteServerOptions<Context extends Service, R extends Route<Context, string>> extends Patience {
@@ -34,30 +34,30 @@ export interface RouteServerOptions<Context extends Service, R extends Route<Con
   readonly routes: readonly R[];
   readonly context: Context;
   readonly admit: Admit<R>;
-  /** Headers of every answer of a route, whatever it is; undefined: of answers to what is no route. */
-  readonly headersOf?: ((route: R | undefined) => HttpResponse["headers"]) | undefined;
+  /** Headers of every answer of a route; with undefined, of answers outside of any route. */
+  readonly headersFor?: ((route: R | undefined) => HttpResponse["headers"]) | undefined;
 }
 
-/** How long clients are waited for, and how much of theirs is held meanwhile. */
+/** How long clients are waited for, and how much of their data is held meanwhile. */
 export interface Patience {
   /** How long a client may leave its answer unread. Absent: 30 s. */
   readonly unreadMs?: number;
-  /** How long a request may take to arrive: its headers, and the whole of it. Absent: 10 s, 30 s. */
+  /** How long a request may take to arrive: its headers, and all of it. Absent: 10 s, 30 s. */
   readonly headersWithinMs?: number;
   readonly requestWithinMs?: number;
-  /** Shared with the other transports of the process. Absent: its own. */
+  /** Shared with the other transports of the process. Absent: a separate one. */
   readonly turns?: Turns | undefined;
   readonly held?: HeldBytes | undefined;
 }
 
-// Imported by its name, `node:http` also loads the HTTP client that `fetch` uses, and that leaves its mark on globalThis.
+// Importing `node:http` also loads the HTTP client that `fetch` uses, which leaves its mark on globalThis.
 const { createServer } = process.getBuiltinModule("node:http");
 
-/** Longer than the usual 60 s of load balancers, so that it is they who hang up. */
+/** Longer than the usual 60 s of load balancers, so that they hang up first. */
 const keepAliveMs = 72_000;
 
 /** A request on its way to its answer. */
-interface Asked {
+interface OpenRequest {
   readonly raw: IncomingMessage;
   readonly response: ServerResponse;
   /** When it began. */
@@ -69,17 +69,17 @@ interface Asked {
   /** Undefined if it is not recorded. */
   span: RequestSpan | undefined;
   /** Headers of its answer, whatever that is. */
-  besideAnswer: HttpResponse["headers"] | undefined;
+  extraHeaders: HttpResponse["headers"] | undefined;
 }
 
 /** A route, and what is the same for each of its requests. */
 interface Served<R> {
   readonly route: R;
   readonly spanName: string;
-  readonly besideAnswers: HttpResponse["headers"] | undefined;
+  readonly extraHeaders: HttpResponse["headers"] | undefined;
 }
 
-/** HTTP/1.1 over a route table. Knows of bytes, headers and connections; handlers know of nothing else. */
+/** HTTP/1.1 over a route table. It deals with bytes, headers and connections, so that handlers need not. */
 export async function createRouteServer<Context extends Service, R extends Route<Context, string>>(
   options: RouteServerOptions<Context, R>,
 ): Promise<Transport> {
@@ -99,18 +99,18 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
   readonly #server: Server;
   readonly #connections: Connections;
   readonly #table = new PathTable<Served<R>>();
-  /** Headers of answers to what is no route. */
-  readonly #besideUnrouted: HttpResponse["headers"] | undefined;
+  /** Headers of answers outside of any route. */
+  readonly #unroutedHeaders: HttpResponse["headers"] | undefined;
 
   constructor(options: RouteServerOptions<Context, R>) {
-    const { protocol, routes, context, headersOf } = options;
+    const { protocol, routes, context, headersFor } = options;
     const { unreadMs = 30_000, turns = new Turns(), held = new HeldBytes() } = options;
     this.#options = options;
     this.#context = context;
-    this.#besideUnrouted = headersOf?.(undefined);
+    this.#unroutedHeaders = headersFor?.(undefined);
     for (const route of routes) {
-      const served = { route, spanName: `${route.method} ${route.path}`, besideAnswers: headersOf?.(route) };
-      this.#table.add(route.path, methodsOf(route), served);
+      const served = { route, spanName: `${route.method} ${route.path}`, extraHeaders: headersFor?.(route) };
+      this.#table.add(route.path, listMethods(route), served);
     }
     const server = createNodeServer(unreadMs, options);
     this.#server = server;
@@ -121,7 +121,7 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
     server.on("request", take);
     server.on("checkExpectation", take);
     server.on("clientError", (error: ClientError, socket) => connections.fail(error, socket as Socket));
-    // Node looks for slow requests from the moment that a server listens, which a door does for this one.
+    // Node starts looking for slow requests when a server listens, which a door does for this one.
     server.emit("listening");
   }
 
@@ -136,7 +136,7 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
   }
 
   #answer(raw: IncomingMessage, response: ServerResponse): void {
-    const asked: Asked = {
+    const asked: OpenRequest = {
       raw,
       response,
       sinceMs: performance.now(),
@@ -144,7 +144,7 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
       params: noParams,
       caller: unasked,
       span: undefined,
-      besideAnswer: this.#besideUnrouted,
+      extraHeaders: this.#unroutedHeaders,
     };
     try {
       const found = this.#table.find(raw.url ?? "");
@@ -154,7 +154,7 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
         asked.path = served.route.path;
       }
       const { expect, host } = raw.headers;
-      // Before any body is read: what is wrong with a body nobody asked for is of no interest.
+      // Before any body is read: problems with an unwanted body do not matter.
       if (expect !== undefined && !/100-continue/i.test(expect)) this.#send(asked, unexpected, true);
       else if (host === undefined && raw.httpVersion === "1.1") this.#send(asked, withoutHost);
       else if (served === undefined) this.#send(asked, answerUnrouted(found?.byMethod, this.#options.routes));
@@ -164,16 +164,17 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
     }
   }
 
-  #begin(asked: Asked, served: Served<R>): void {
+  #begin(asked: OpenRequest, served: Served<R>): void {
     const { raw, params } = asked;
-    const { route, spanName, besideAnswers } = served;
+    const { route, spanName, extraHeaders } = served;
     const { tracing } = this.#context;
-    if (tracing !== undefined) asked.span = tracing.start(this.#options.protocol, spanName, carrierOf(raw.headers));
-    asked.besideAnswer = besideAnswers;
-    // Before the body is read: strangers are not listened to.
+    if (tracing !== undefined)
+      asked.span = tracing.start(this.#options.protocol, spanName, readTraceCarrier(raw.headers));
+    asked.extraHeaders = extraHeaders;
+    // Before the body is read: unauthenticated clients are not listened to.
     const { caller, headers } = this.#options.admit(raw, route, params);
     asked.caller = caller;
-    if (headers !== undefined) asked.besideAnswer = { ...besideAnswers, ...headers };
+    if (headers !== undefined) asked.extraHeaders = { ...extraHeaders, ...headers };
     if (route.bodies === undefined) {
       this.#finish(asked, route, undefined, "json");
       return;
@@ -189,7 +190,7 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
     );
   }
 
-  #finish(asked: Asked, route: R, buffer: Buffer | undefined, type: BodyType): void {
+  #finish(asked: OpenRequest, route: R, buffer: Buffer | undefined, type: BodyType): void {
     const { raw, caller, span, params } = asked;
     const isText = type === "yaml" || route.bodyAsText === true;
     try {
@@ -207,7 +208,7 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
       const context = this.#context;
       const traced = span === undefined ? context : { ...context, decide: span.around(context.decide) };
       const answered = route.handle(request, traced);
-      // A body that nobody reads may never come, and what comes next would be taken for it.
+      // A body that is not read may never come, and whatever comes next would be mistaken for it.
       const close = route.bodies === undefined && announcesBody(raw.headers);
       if (!(answered instanceof Promise)) this.#send(asked, answered, close);
       else
@@ -219,11 +220,11 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
     }
   }
 
-  #send(asked: Asked, answered: HttpResponse, close = false): void {
-    const { raw, response, besideAnswer, sinceMs, path, span } = asked;
+  #send(asked: OpenRequest, answered: HttpResponse, close = false): void {
+    const { raw, response, extraHeaders, sinceMs, path, span } = asked;
     const whole =
-      besideAnswer === undefined ? answered : { ...answered, headers: { ...besideAnswer, ...answered.headers } };
-    // Who keeps a connection to a server that is about to stop is told to open the next one elsewhere.
+      extraHeaders === undefined ? answered : { ...answered, headers: { ...extraHeaders, ...answered.headers } };
+    // A client that keeps a connection to a stopping server is asked to open the next one to another.
     writeResponse(response, whole, close || this.#connections.draining || !this.#context.accepting());
     this.#connections.onSent(raw.socket);
     const seconds = (performance.now() - sinceMs) / 1_000;
@@ -231,9 +232,9 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
     span?.end({ status: whole.status, ...(whole.status === 500 && { error: "internal" }) });
   }
 
-  #sendError(error: unknown, asked: Asked): void {
+  #sendError(error: unknown, asked: OpenRequest): void {
     const body = renderError(error);
-    // That counters are away is said once, by what looks after them, and what is shed is counted.
+    // Unavailable counters are logged once, by the code that watches them, and shed checks are counted.
     const foreseen = foreseenOutages.has(body.code);
     if (body.status >= 500 && !foreseen)
       this.#context.log.error("http.request_failed", { err: error, route: asked.path });
@@ -249,12 +250,12 @@ function createNodeServer(unreadMs: number, { headersWithinMs = 10_000, requestW
     requestTimeout: requestWithinMs,
     keepAliveTimeout: keepAliveMs,
     connectionsCheckingInterval: Math.min(1_000, headersWithinMs),
-    // A missing Host is refused by us, in our own words.
+    // We refuse a missing Host ourselves, in our own words.
     requireHostHeader: false,
   });
   server.maxHeadersCount = maxHeaders;
   server.maxRequestsPerSocket = 1_000_000;
-  // A client that has sent everything still hears the answers.
+  // A client that has sent everything still gets the answers.
   server.httpAllowHalfOpen = true;
   // While an answer is being sent; between requests `keepAliveTimeout` takes its place.
   server.timeout = unreadMs;
@@ -263,8 +264,8 @@ function createNodeServer(unreadMs: number, { headersWithinMs = 10_000, requestW
 
 const noParams: PathParameters = {};
 
-/** Where in a trace the request was sent. */
-function carrierOf({ traceparent, tracestate }: IncomingHttpHeaders): TraceCarrier {
+/** The request's place in a trace. */
+function readTraceCarrier({ traceparent, tracestate }: IncomingHttpHeaders): TraceCarrier {
   return { traceparent, tracestate };
 }
 
@@ -273,11 +274,11 @@ function announcesBody(headers: IncomingHttpHeaders): boolean {
   return encoding !== undefined || (length !== undefined && length !== "0");
 }
 
-function methodsOf({ method, alsoMethods = [] }: Pick<Route, "method" | "alsoMethods">): readonly string[] {
+function listMethods({ method, alsoMethods = [] }: Pick<Route, "method" | "alsoMethods">): readonly string[] {
   return method === "GET" ? ["GET", "HEAD", ...alsoMethods] : [method, ...alsoMethods];
 }
 
-/** Outages that are told once, by who looks after what is away. */
+/** Outages that are logged once, by the code that watches what is unavailable. */
 const foreseenOutages: ReadonlySet<ErrorCode> = new Set([
   "store_unavailable",
   "policy_store_unavailable",

@@ -22,7 +22,7 @@ import { maxBatchBodyBytes } from "./json-body.ts";
 import type { OpenApiOptions } from "./render-open-api.ts";
 import type { Route } from "./route.ts";
 
-export const countersAway: string = "Denied because the counters are away and the policy fails closed";
+export const countersAway: string = "Denied because the counters are unavailable and the policy fails closed";
 
 export const idempotencyHeader: Readonly<Record<string, string>> = {
   "X-Idempotency-Key": "The id of a check that has none, if the server is configured to trust this header",
@@ -52,7 +52,7 @@ export const nativeRoutes: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/charge",
-    summary: "Take what a request turned out to cost, without asking; a cost below 0 gives back",
+    summary: "Charge what a request turned out to cost, unconditionally; a cost below 0 gives back",
     handle: charge,
     needs: "check",
     bodies: [chargeShape],
@@ -74,7 +74,7 @@ export const nativeRoutes: readonly Route[] = [
     handle: lease,
     needs: "check",
     bodies: [leaseShape],
-    answers: { 200: { description: "What is granted, and how long that is good for", content: ["GivenLease"] } },
+    answers: { 200: { description: "The grant, and how long it is valid", content: ["GivenLease"] } },
   },
   {
     method: "POST",
@@ -92,7 +92,7 @@ export const nativeRoutes: readonly Route[] = [
   },
   {
     method: "GET",
-    // A gateway may ask by the method of the request that it asks about.
+    // A gateway may use the method of the request that it asks about.
     alsoMethods: ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
     path: "/v1/authorize",
     summary: "Decide for a gateway whether a request may pass, by the headers of a sub-request",
@@ -100,12 +100,12 @@ export const nativeRoutes: readonly Route[] = [
     needs: "check",
     query: authorizeParameters,
     headers: {
-      "X-Original-URI": "The path that is asked for, with or without its query: dimension endpoint",
-      "X-Forwarded-Uri": "The same, where X-Original-URI is not there",
-      "X-Original-Method": "By which method: dimension method",
-      "X-Forwarded-Method": "The same, where X-Original-Method is not there",
-      "X-Real-IP": "Whose request it is: dimension ip",
-      "X-Forwarded-For": "The same by its last address, where X-Real-IP is not there",
+      "X-Original-URI": "The requested path, with or without its query: dimension endpoint",
+      "X-Forwarded-Uri": "The same, if X-Original-URI is absent",
+      "X-Original-Method": "The request's method: dimension method",
+      "X-Forwarded-Method": "The same, if X-Original-Method is absent",
+      "X-Real-IP": "The client's address: dimension ip",
+      "X-Forwarded-For": "The same by its last address, if X-Real-IP is absent",
     },
     answers: {
       204: { description: "Request may proceed", content: "nothing", rateLimitHeaders: true },
@@ -140,16 +140,16 @@ export const nativeRoutes: readonly Route[] = [
     summary: "List the policies in force",
     handle: createListPolicies(),
     needs: "read",
-    answers: { 200: { description: "In the words of a policy file", content: ["Policies"] } },
+    answers: { 200: { description: "In the format of a policy file", content: ["Policies"] } },
   },
   {
     method: "POST",
     path: "/json",
-    summary: "Decide in the words of Envoy's rate limit service: domain, descriptors",
+    summary: "Decide in the terms of Envoy's rate limit service: domain, descriptors",
     handle: json,
     needs: "check",
     bodies: [rateLimitRequestShape],
-    // Envoy's own server does not look at the content type, so its clients need not send one.
+    // Envoy's own server ignores the content type, so its clients need not send one.
     bodyTypes: "untyped",
     maxBodyBytes: maxBatchBodyBytes,
     answers: {
@@ -183,10 +183,10 @@ export const nativeRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/status",
-    summary: "How this server stands: policies, counters, queue, connections",
+    summary: "The state of this server: policies, counters, queue, connections",
     handle: status,
     needs: "read",
-    answers: { 200: { description: "As it is now", content: ["Status"] } },
+    answers: { 200: { description: "The current state", content: ["Status"] } },
   },
   {
     method: "GET",

@@ -13,7 +13,7 @@ import {
   reset,
   status,
 } from "@sluice/protocol/http";
-import type { JsonSchema } from "sluice";
+import type { JsonSchema } from "sluice/shape";
 import { rateLimitResponseSchema } from "../envoy/rate-limit-json.ts";
 
 export type SchemaName =
@@ -32,7 +32,7 @@ export type SchemaName =
   | "HotKeysHere"
   | "Status";
 
-/** What the server answers with, by name. */
+/** The server's answers, by name. */
 export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
   Decision: decision.schema,
   Denial: denial.schema,

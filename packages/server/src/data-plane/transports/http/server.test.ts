@@ -181,7 +181,7 @@ describe("POST /v1/check", () => {
     }
   });
 
-  it("answers for every limit where details are asked for", async () => {
+  it("answers for every limit if details are asked for", async () => {
     const { body } = await post("/v1/check", { ...orders(), details: true });
     expect(body.limits).toMatchObject([
       { policy: "orders", scope: "user", subject: user, limit: 3, remaining: 2, allowed: true, algorithm: "gcra" },
@@ -200,7 +200,7 @@ describe("POST /v1/check", () => {
     });
   });
 
-  it("allows what no policy limits", async () => {
+  it("allows requests that no policy limits", async () => {
     const { status, headers, body } = await post("/v1/check", { dimensions: { user, endpoint: "/elsewhere" } });
     expect(status).toBe(200);
     expect(body).toMatchObject({ allowed: true, reason: "unlimited" });
@@ -325,7 +325,7 @@ describe("bad input", () => {
     expect(body.problems).toMatchObject([{ field }]);
   });
 
-  it("names an address that is none together with all else", async () => {
+  it("names an invalid address together with all else", async () => {
     const { body } = await post("/v1/check", { dimensions: { ip: "junk", user: 7 }, cost: -1 });
     const fields = (body.problems as { field: string }[]).map((one) => one.field).sort();
     expect(fields).toEqual(["cost", "dimensions.ip", "dimensions.user"]);
@@ -335,7 +335,7 @@ describe("bad input", () => {
     expect((await post("/v1/check", "null")).body.detail).toBe("the body is null; it should be a JSON object");
   });
 
-  it("leaves the connection open where the body was read", async () => {
+  it("leaves the connection open if the body was read", async () => {
     const answers = await sendRaw(
       "POST /v1/check HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 1\r\n\r\n{" +
         "GET /livez HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n",
@@ -343,7 +343,7 @@ describe("bad input", () => {
     expect(answers).toMatch(/^HTTP\/1\.1 400 [\s\S]*HTTP\/1\.1 200 /);
   });
 
-  it("is refused without Host, and with an Expect that nobody understands, in a problem body", async () => {
+  it("is refused without Host, and with an unknown Expect, in a problem body", async () => {
     const without = await sendRaw("GET /livez HTTP/1.1\r\nconnection: close\r\n\r\n");
     expect(without).toMatch(/^HTTP\/1\.1 400 [\s\S]*application\/problem\+json[\s\S]*"invalid_request"[\s\S]*Host/);
     expect(await sendRaw("GET /livez HTTP/1.0\r\n\r\n")).toMatch(/^HTTP\/1\.1 200 /);
@@ -367,7 +367,7 @@ describe("bad input", () => {
     expect(body.problems).toMatchObject([{ field: "__proto__" }]);
   });
 
-  it("lets nobody bring limits of their own along", async () => {
+  it("lets no client bring its own limits along", async () => {
     const limits = [{ name: "mine", by: ["user"], window: { limit: 1e9, per: { kind: "ms", ms: 1_000 }, burst: 1e9 } }];
     const { status, body } = await post("/v1/check", JSON.stringify({ dimensions: { user: "u" }, limits }));
     expect([status, body.problems]).toMatchObject([400, [{ field: "limits" }]]);
@@ -440,7 +440,7 @@ describe("bad input", () => {
 });
 
 describe("connections", () => {
-  it("are cut off where the answer is not read", async () => {
+  it("are cut off if the answer is not read", async () => {
     const impatient = await listen(context, { unreadMs: 50 });
     const socket = connect(impatient.port, "127.0.0.1").on("error", () => {});
     socket.pause();
@@ -464,7 +464,7 @@ describe("the X-Idempotency-Key header", () => {
     }
   });
 
-  it("gives the id where it is configured, for five minutes, and the body's id wins", async () => {
+  it("gives the id if that is configured, for five minutes, and the body's id wins", async () => {
     const asked: CheckRequest[] = [];
     const decide: HttpContext["decide"] = {
       ...context.decide,
@@ -491,7 +491,7 @@ describe("the X-Idempotency-Key header", () => {
 });
 
 describe("POST /v1/explain", () => {
-  it("tells how the answer comes about, and takes nothing", async () => {
+  it("explains how the answer comes about, and takes nothing", async () => {
     for (let i = 0; i < 2; i++) {
       const { status, body } = await post("/v1/explain", { dimensions: { user, endpoint: "//strict/" } });
       expect(status).toBe(200);
@@ -508,7 +508,7 @@ describe("POST /v1/explain", () => {
     }
   });
 
-  it("tells it in prose where text is asked for", async () => {
+  it("explains it in prose if text is asked for", async () => {
     const response = await fetch(`${url}/v1/explain`, {
       method: "POST",
       headers: { "content-type": "application/json", accept: "text/plain" },
@@ -574,10 +574,10 @@ describe("health, policies and metrics", () => {
   });
 });
 
-describe("counters that are away", () => {
-  /** Stands for any store elsewhere in an outage. */
+describe("unavailable counters", () => {
+  /** Stands for any remote store in an outage. */
   const counters = failingCounters(() => error);
-  const limitsOf = (id: string): Json => ({
+  const fetchLimits = (id: string): Json => ({
     id,
     match: { endpoint: `/${id}` },
     on_failure: id,
@@ -590,7 +590,7 @@ describe("counters that are away", () => {
 
   beforeAll(async () => {
     const limiter = createLimiter({
-      policies: { policies: ["open", "closed", "local"].map(limitsOf), default: "none" },
+      policies: { policies: ["open", "closed", "local"].map(fetchLimits), default: "none" },
       counters,
     });
     const { metrics } = context;
@@ -657,7 +657,7 @@ describe("counters that are away", () => {
     expect(status).toBe(429);
     expect(headers.get("x-ratelimit-degraded")).toBe("true");
     expect(body).toMatchObject({ reason: "over_limit", degraded: "storage_timeout", limit: 2, remaining: 0 });
-    expect(body.detail).toContain("so this node counts by itself");
+    expect(body.detail).toContain("so this node counts on its own");
   });
 
   it("have the same statuses in a batch and in other dialects", async () => {
@@ -681,7 +681,7 @@ describe("counters that are away", () => {
       title: "Service Unavailable",
       status: 503,
       code: "store_unavailable",
-      detail: expect.stringMatching(/^the counters did not answer in time; what was asked may have been done/),
+      detail: expect.stringMatching(/^the counters did not answer in time; the request may have been carried out/),
     });
     error = new Error("connect ECONNREFUSED redis://sluice:hunter2@10.1.2.3");
     expect((await ask("/v1/explain", request)).body).toMatchObject({

@@ -1,5 +1,5 @@
 import { demand, unasked } from "../../access/access.ts";
-import { bearerTokenOf } from "../../access/bearer-token.ts";
+import { findBearerToken } from "../../access/bearer-token.ts";
 import type { Transport } from "../transport.ts";
 import type { HttpContext } from "./exchange.ts";
 import { decidingApi } from "./render-open-api.ts";
@@ -10,7 +10,7 @@ import { nativeRoutes, withDescription } from "./routes.ts";
 type HttpRoute = Route<HttpContext, string>;
 
 export interface HttpServerOptions extends Patience {
-  /** Absent: the native API alone. */
+  /** Absent: only the native API. */
   readonly routes?: readonly HttpRoute[] | undefined;
 }
 
@@ -21,7 +21,7 @@ export function createHttpServer(context: HttpContext, options: HttpServerOption
   const { routes = nativeApi, ...patience } = options;
   const admit: Admit<HttpRoute> = ({ headers }, { needs }) => {
     if (needs === "nothing") return { caller: unasked };
-    const caller = context.access.identify(bearerTokenOf(headers));
+    const caller = context.access.identify(findBearerToken(headers));
     demand(caller, needs);
     return { caller };
   };

@@ -5,7 +5,7 @@ import type { Tracing } from "../../../observe/telemetry/tracing.ts";
 import { startHttp } from "./testing/start-http.ts";
 
 describe("a span of a request", () => {
-  it("ends once with the status, and as an error exactly where the fault is ours", async () => {
+  it("ends once with the status, and as an error exactly if the fault is ours", async () => {
     const ended: unknown[] = [];
     const carriers: unknown[] = [];
     const tracing: Tracing = {

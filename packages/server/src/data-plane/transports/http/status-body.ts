@@ -1,10 +1,9 @@
 import { type StatusBody, status as statusShape, type ViewOf } from "@sluice/protocol/http";
-import { redactText } from "../../../observe/telemetry/redact-text.ts";
-import { renderPolicyProblem } from "../../../observe/telemetry/render-policy-problem.ts";
+import { redactText, renderPolicyProblem } from "sluice/internal";
 import type { CountersReport, ServerStatus } from "../../status/server-status.ts";
 import type { StoreReport } from "../../status/store-report.ts";
 
-/** Most characters of a policy store's error, which every viewer can read. */
+/** The most characters of a policy store's error, which every viewer can read. */
 const maxReasonLength = 1_000;
 
 const maxProblems = 20;
@@ -12,7 +11,7 @@ const maxOverridden = 100;
 
 type StatusView = ViewOf<typeof statusShape>;
 
-/** A server's status in the words of the HTTP API. What is not known is left out. */
+/** A server's status as a body of the HTTP API. What is not known is left out. */
 export function statusBody(status: ServerStatus): StatusBody {
   const { policies, store } = status;
   return statusShape.render({

@@ -3,17 +3,17 @@ import type { HttpResponse } from "./exchange.ts";
 import type { Route } from "./route.ts";
 
 export const withoutHost: HttpResponse = errorResponse(
-  renderErrorBody(400, "invalid_request", "the header Host is missing, which every HTTP/1.1 request has"),
+  renderErrorBody(400, "invalid_request", "the Host header is missing, which every HTTP/1.1 request must have"),
 );
 
 export const unexpected: HttpResponse = errorResponse(
-  renderErrorBody(417, "invalid_request", "the only Expect that is understood is 100-continue"),
+  renderErrorBody(417, "invalid_request", "the only supported Expect is 100-continue"),
 );
 
-/** Most paths that are named in the answer to one that is not there. */
+/** The most paths named in the answer to an unknown one. */
 const maxNamedPaths = 20;
 
-/** To a path that is not there, or to a method that it does not answer. */
+/** Answers a request to an unknown path, or with a method that the path does not support. */
 export function answerUnrouted(
   byMethod: ReadonlyMap<string, unknown> | undefined,
   routes: readonly Pick<Route, "path">[],

@@ -163,7 +163,7 @@ describe("with counters on a server", () => {
 });
 
 describe("a daemon", () => {
-  it("listens for Redis clients on a port and a unix socket, where it is asked to", async () => {
+  it("listens for Redis clients on a port and a unix socket, if configured", async () => {
     const folder = await mkdtemp(join(tmpdir(), "sluice-resp-"));
     const respSocket = join(folder, "resp.sock");
     const reading = parseSettings({}, { httpPort: "0", grpcPort: "off", respPort: "0", respSocket });

@@ -9,7 +9,9 @@ function encode(words: readonly string[]): string {
   return `*${words.length}\r\n${words.map((word) => `$${word.length}\r\n${word}\r\n`).join("")}`;
 }
 
-/** Every command in what arrives piece by piece, one character for each byte; a protocol error is the last of them. */
+/**
+ * Every command in bytes that arrive piece by piece, one character for each byte; a protocol error is the last of them.
+ */
 function readAll(pieces: readonly Buffer[]): (readonly string[] | string)[] {
   const reader = new CommandReader();
   const seen: (readonly string[] | string)[] = [];
@@ -31,7 +33,7 @@ describe("reading commands", () => {
   const conversation = `${encode(["CL.THROTTLE", "a\r\n$1\r\nb", "15", "30", "60"])}ping\r\n*0\r\n\r\n${encode(["", "\xff\x00"])}echo "a b"\n`;
   const commands = [["CL.THROTTLE", "a\r\n$1\r\nb", "15", "30", "60"], ["ping"], ["", "\xff\x00"], ["echo", "a b"]];
 
-  it("finds them wherever what arrives is cut", () => {
+  it("finds them wherever the bytes are cut", () => {
     const whole = bytes(conversation);
     expect(readAll([whole])).toEqual(commands);
     for (let cut = 1; cut < whole.length; cut++)
@@ -115,7 +117,7 @@ describe("reading commands", () => {
     expect(() => reader.next(50)).toThrow("a command has at most 50 bytes");
   });
 
-  it("keeps of what arrived no more than is left to read", async () => {
+  it("keeps no more of what arrived than is left to read", async () => {
     setFlagsFromString("--expose-gc");
     const collectGarbage = runInNewContext("gc") as () => void;
     const heldBytes = (): number => {

@@ -3,10 +3,10 @@ import { decodeText } from "./decode-text.ts";
 import { ProtocolError } from "./protocol-error.ts";
 import { splitInline } from "./split-inline.ts";
 
-/** Most bytes of a command, and most arguments: 32 dimensions, 32 policies and every option fit. */
+/** The most bytes and the most arguments of a command: 32 dimensions, 32 policies and every option fit. */
 export const maxCommandBytes: number = 64 * 1024;
 export const maxArguments = 100;
-/** Most bytes of a command of somebody who has not said yet who they are: AUTH and HELLO fit, and most checks. */
+/** The most bytes of a command from a client that has not authenticated yet: AUTH and HELLO fit, and most checks. */
 export const maxStrangerBytes = 4_096;
 
 const star = 0x2a;
@@ -17,32 +17,32 @@ const minus = 0x2d;
 const zero = 0x30;
 const equalsSign = 0x3d;
 const nothing: Buffer = Buffer.alloc(0);
-/** Longer numbers mean no length that is allowed. */
+/** Longer numbers are no allowed length. */
 const maxDigits = 10;
 
 /**
- * Finds commands in what arrives, wherever that is cut: arrays of bulk strings, and lines as people type them. What arrived
- * whole is read where it lies. Arguments are places in there, and become texts when somebody asks for them.
+ * Finds commands in the bytes that arrive, wherever they are cut: arrays of bulk strings, and lines as people type
+ * them. A command that arrived in one piece is read in place. Arguments are positions in it, decoded on demand.
  */
 export class CommandReader implements Arguments {
-  /** Number of arguments of the command that was read last. */
+  /** Number of arguments of the last command read. */
   count = 0;
   readonly #starts = new Int32Array(maxArguments);
   readonly #ends = new Int32Array(maxArguments);
-  /** What the arguments are places in. */
+  /** The buffer that the arguments are positions in. */
   #source: Buffer = nothing;
   #received: Buffer = nothing;
   #at = 0;
   #end = 0;
-  /** Whether `#received` is ours to write into. */
+  /** Whether we may write into `#received`. */
   #own = false;
-  /** Before so many bytes are there from `#at` on, looking again finds nothing. */
+  /** How many bytes must be there from `#at` before another look can find anything. */
   #needs = 1;
-  /** What a number was read as, and where it ended. */
+  /** The last number read, and where it ended. */
   #number = 0;
   #isInline = false;
 
-  /** Adds what arrived. */
+  /** Adds received bytes. */
   push(chunk: Buffer): void {
     const left = this.#end - this.#at;
     if (left === 0) {
@@ -53,7 +53,7 @@ export class CommandReader implements Arguments {
       return;
     }
     if (!this.#own || this.#end + chunk.length > this.#received.length) {
-      // Twice as much as is needed: a command that comes byte by byte is not copied for each of them.
+      // Twice as much as needed: a command that comes byte by byte is not copied for each of them.
       this.#move(left + chunk.length);
     }
     chunk.copy(this.#received, this.#end);
@@ -65,7 +65,7 @@ export class CommandReader implements Arguments {
     return this.#received.length;
   }
 
-  /** Whether something is left that is no whole command yet. */
+  /** Whether an incomplete command is left. */
   get isHalfway(): boolean {
     return this.#end > this.#at;
   }
@@ -76,8 +76,8 @@ export class CommandReader implements Arguments {
   }
 
   /**
-   * Reads the next command, of so many bytes at most. False where it is not there whole; throws `ProtocolError` where it never
-   * will be.
+   * Reads the next command, of at most `maxBytes`. False if it is incomplete; throws `ProtocolError` if it never will
+   * be complete.
    */
   next(maxBytes: number = maxCommandBytes): boolean {
     while (this.#end - this.#at >= this.#needs) {
@@ -89,7 +89,7 @@ export class CommandReader implements Arguments {
         return false;
       }
       this.#at = end;
-      // Empty lines and empty arrays are no commands.
+      // Empty lines and empty arrays are not commands.
       if (this.count > 0) {
         this.#isInline = !isArray;
         return true;
@@ -120,7 +120,7 @@ export class CommandReader implements Arguments {
     return this.#source.toString("latin1", this.#starts[first], this.#ends[last]);
   }
 
-  /** A number that tells names apart, whatever their case, and seldom takes two for one. */
+  /** A number that distinguishes names, ignoring case, and seldom confuses two. */
   nameHash(): number {
     const source = this.#source;
     const end = this.#ends[0]!;
@@ -141,7 +141,7 @@ export class CommandReader implements Arguments {
     return true;
   }
 
-  /** Where the array ends that begins here; −1 where that is not known yet. */
+  /** Where the array that begins here ends; −1 if that is not known yet. */
   #readArray(maxBytes: number): number {
     const begin = this.#at;
     const received = this.#received;
@@ -174,7 +174,9 @@ export class CommandReader implements Arguments {
     return at;
   }
 
-  /** Reads a whole number and the end of its line into `#number`, and gives where it goes on; −1 where it is not there yet. */
+  /**
+   * Reads a whole number and the end of its line into `#number`, and returns where to continue; −1 if it is incomplete.
+   */
   #readNumber(start: number, problem: string): number {
     const received = this.#received;
     const negative = received[start] === minus && start < this.#end;
@@ -204,10 +206,10 @@ export class CommandReader implements Arguments {
     return end + 1;
   }
 
-  /** Words of a line, as if they had been sent one by one. */
+  /** The words of a line, as if they had been sent one by one. */
   #useWords(words: readonly string[]): void {
     if (words.length > maxArguments) throw new ProtocolError("too many words in an inline request");
-    // No array has spaces between its bulk strings, so that no `span` of one is that of a line.
+    // No array has spaces between its bulk strings, so no `span` of one equals that of a line.
     this.#source = Buffer.from(words.join(" "), "latin1");
     this.count = words.length;
     let at = 0;
@@ -218,7 +220,7 @@ export class CommandReader implements Arguments {
     }
   }
 
-  /** Of what was read whole nothing is kept: connections are many, and idle for long. */
+  /** Nothing is kept of complete commands: connections are many, and idle for long. */
   #letGo(): void {
     this.#received = nothing;
     this.#source = nothing;
@@ -227,14 +229,14 @@ export class CommandReader implements Arguments {
     this.#end = 0;
   }
 
-  /** A few bytes do not hold on to the many that they arrived among. */
+  /** So that a few bytes do not keep alive the large buffer that they arrived in. */
   #keepRest(): void {
     this.#source = nothing;
     const left = this.#end - this.#at;
     if (this.#received.length > 2 * left + 1024) this.#move(left);
   }
 
-  /** Copies what is left into a buffer of our own, with room for so many bytes twice. */
+  /** Copies what is left into a buffer of our own, with room for twice as many bytes. */
   #move(bytes: number): void {
     const room = Buffer.allocUnsafeSlow(Math.max(1024, 2 * bytes));
     this.#end = this.#received.copy(room, 0, this.#at, this.#end);

@@ -4,20 +4,20 @@ import type { Arguments } from "./arguments.ts";
 import type { Session } from "./session.ts";
 import type { ThrottleLimits } from "./throttle-limits.ts";
 
-/** What a command is carried out with. */
+/** What a command runs with. */
 export interface CommandContext {
   readonly service: Service;
   readonly session: Session;
   readonly throttleLimits: ThrottleLimits;
-  readonly figures: RespFigures;
-  /** Counts the checks that are asked over this protocol. */
+  readonly totals: RespTotals;
+  /** Counts the checks asked over this protocol. */
   readonly checks: { count: number };
   /** Every command there is. */
   readonly commands: readonly Command[];
 }
 
-/** What INFO tells of this port. */
-export interface RespFigures {
+/** What INFO shows of this port. */
+export interface RespTotals {
   readonly uptimeMs: () => number;
   readonly connections: () => number;
   /** Since the start. */
@@ -30,13 +30,13 @@ export interface Command {
   /** In lower case. */
   readonly name: string;
   readonly summary: string;
-  /** Number of words, the name included; below 0: at least so many. */
+  /** Number of words, including the name; below 0: at least this many. */
   readonly arity: number;
   readonly needs: Permission | "nothing";
-  /** Whether strangers may say it, before they have authenticated. */
+  /** Whether clients may send it before they have authenticated. */
   readonly beforeAuth?: true;
-  /** Whether the first argument is a key, by which clients of a cluster choose a server. */
+  /** Whether the first argument is a key, by which cluster clients choose a server. */
   readonly hasKey?: true;
-  /** The reply as it is sent; at once wherever that is possible. May throw or reject. */
+  /** The reply as it is sent; synchronous if possible. May throw or reject. */
   readonly run: (args: Arguments, context: CommandContext) => string | Promise<string>;
 }

@@ -10,7 +10,7 @@ import { resetCounters } from "./handlers/reset-counters.ts";
 import { throttle } from "./handlers/throttle.ts";
 import { bulkBytes, failure, map, ok, simple } from "./replies.ts";
 
-/** Every command there is. Arity is checked before a command runs, and so is what its caller may do. */
+/** Every command there is. Arity and the caller's permission are checked before a command runs. */
 export const commands: readonly Command[] = [
   {
     name: "cl.throttle",
@@ -28,17 +28,17 @@ export const commands: readonly Command[] = [
     needs: "operate",
     run: resetCounters,
   },
-  { name: "ping", summary: "Answers PONG, or what it was given", arity: -1, needs: "nothing", run: ping },
+  { name: "ping", summary: "Answers PONG, or its argument", arity: -1, needs: "nothing", run: ping },
   {
     name: "echo",
-    summary: "Answers what it was given",
+    summary: "Answers its argument",
     arity: 2,
     needs: "nothing",
     run: (args) => bulkBytes(args.bytes(1)),
   },
   {
     name: "hello",
-    summary: "Chooses the version of the protocol, and tells of the server",
+    summary: "Chooses the protocol version, and describes the server",
     arity: -1,
     needs: "nothing",
     beforeAuth: true,
@@ -46,7 +46,7 @@ export const commands: readonly Command[] = [
   },
   {
     name: "auth",
-    summary: "Says who is asking, by a token",
+    summary: "Authenticates with a token",
     arity: -2,
     needs: "nothing",
     beforeAuth: true,
@@ -65,7 +65,7 @@ export const commands: readonly Command[] = [
   },
   {
     name: "reset",
-    summary: "Makes the connection as new, token and version included",
+    summary: "Resets the connection, including token and version",
     arity: 1,
     needs: "nothing",
     beforeAuth: true,
@@ -74,20 +74,20 @@ export const commands: readonly Command[] = [
       return simple("RESET");
     },
   },
-  { name: "select", summary: "Takes database 0, the only one", arity: 2, needs: "nothing", run: select },
-  { name: "client", summary: "Tells of this connection, and names it", arity: -2, needs: "nothing", run: client },
-  { name: "command", summary: "Tells of the commands", arity: -1, needs: "nothing", run: describeCommands },
+  { name: "select", summary: "Selects database 0, the only one", arity: 2, needs: "nothing", run: select },
+  { name: "client", summary: "Shows this connection, and names it", arity: -2, needs: "nothing", run: client },
+  { name: "command", summary: "Describes the commands", arity: -1, needs: "nothing", run: describeCommands },
   {
     name: "config",
-    summary: "Has nothing to tell: settings are Sluice's own",
+    summary: "Returns nothing: Sluice has its own settings",
     arity: -2,
     needs: "nothing",
     run: (args, { session }) =>
       args.count >= 3 && args.bytes(1).toUpperCase() === "GET"
         ? map([], session.version)
-        : failure("ERR", "CONFIG knows GET only, and has nothing to tell"),
+        : failure("ERR", "CONFIG supports only GET, and returns nothing"),
   },
-  { name: "info", summary: "Tells how the server does", arity: -1, needs: "nothing", run: info },
+  { name: "info", summary: "Shows the server's status", arity: -1, needs: "nothing", run: info },
 ];
 
 function ping(args: Arguments): string {

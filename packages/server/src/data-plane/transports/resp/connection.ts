@@ -9,39 +9,39 @@ import { failure } from "./replies.ts";
 
 /** Bounds of one connection. */
 export interface ConnectionBounds {
-  /** Most commands that wait for their answer; further ones are read when these are through. */
+  /** The most commands that wait for their answer; further ones are read after these. */
   readonly maxInFlight: number;
   /** How long a client may leave its replies unread, and a command half sent. */
   readonly unreadMs: number;
   readonly halfwayMs: number;
-  /** How long somebody may stay who does not say who they are, where that is needed. */
+  /** How long a client may stay without authenticating, if that is required. */
   readonly strangerMs: number;
-  /** How long a connection that we closed is listened to, so that the client reads what it was told last. */
+  /** How long to keep reading from a connection that we closed, so that the client gets our last reply. */
   readonly lingerMs: number;
 }
 
-/** What all connections of the process have in common. */
+/** What all connections of the process share. */
 export interface ConnectionShared {
   readonly turns: Turns;
   readonly held: HeldBytes;
 }
 
-/** Replies that wait behind one that is not there yet. Undefined: that one. */
+/** Replies that wait behind one that is not there yet, which is undefined. */
 interface Waiting {
   reply: string | undefined;
 }
 
-/** So much is collected before it is written, and so much may wait behind an answer that is not there yet. */
+/** How much is collected before it is written, and how much may wait behind a missing answer. */
 const maxCollected = 64 * 1024;
 
-/** So many commands are carried out in a step; others have their turn in between. */
+/** How many commands run in one step; others have their turn in between. */
 const commandsPerStep = 16;
-/** What arrives in a larger piece was sent ahead, and waits for its turn. */
+/** Anything larger was sent ahead, and waits for its turn. */
 const ordinaryBytes = 4_096;
 
 /**
- * One client. Commands are read as they arrive and answered in their order, all that arrived together in one write. What
- * cannot be answered at once waits in a line, and what comes behind it as well.
+ * One client. Commands are read as they arrive and answered in order, all that arrived together in one write. A reply
+ * that is not there at once waits in a line, and so does everything behind it.
  *
  *     reading ─ QUIT, no protocol, an end ─► finishing ─ all answered ─► lingering ─► closed
  */
@@ -60,13 +60,13 @@ export class Connection {
   #flushing = false;
   #waitsForTurn = false;
   #phase: "reading" | "finishing" | "lingering" = "reading";
-  /** The client has said all it has to say, or all that it is listened to. */
+  /** The client will send nothing more, or nothing that we read. */
   #isEnded = false;
-  /** Since when the client has not read, has half a command sent, or was told the last. */
+  /** Since when the client has not read, has half a command sent, or has had our last reply. */
   #unreadSinceMs = Number.POSITIVE_INFINITY;
   #halfwaySinceMs = Number.POSITIVE_INFINITY;
   #lingerSinceMs = Number.POSITIVE_INFINITY;
-  /** Characters written so far; and how many of them the client must have read half a minute after they were. */
+  /** Characters written so far; and how many of them the client must have read half a minute later. */
   #writtenLength = 0;
   #dueLength = 0;
   #dueSinceMs = Number.POSITIVE_INFINITY;
@@ -84,7 +84,7 @@ export class Connection {
     this.#context = context;
     this.#dispatch = dispatch;
     this.#bounds = bounds;
-    // Who has said all it has to say still hears the answers.
+    // A client that has sent everything still gets the answers.
     socket.allowHalfOpen = true;
     socket.on("data", (chunk: Buffer) => this.#receive(chunk));
     socket.on("drain", () => {
@@ -95,7 +95,7 @@ export class Connection {
       this.#isEnded = true;
       this.#settle();
     });
-    // Nobody hears the answers any more.
+    // Answers no longer reach the client.
     socket.on("close", () => {
       this.#phase = "lingering";
       this.#holding.bytes = 0;
@@ -103,7 +103,7 @@ export class Connection {
     socket.on("error", () => socket.destroy());
   }
 
-  /** Whether commands may be left that were received, and not read for want of room. */
+  /** Whether received commands may be unread for lack of room. */
   get #isHeldBack(): boolean {
     return this.#phase === "reading" && this.#reader.isHalfway && !this.#mayRead;
   }
@@ -120,13 +120,13 @@ export class Connection {
     );
   }
 
-  /** Answers what was received, and closes. What arrives after it is not listened to. */
+  /** Answers what was received, and closes. What arrives later is ignored. */
   drain(): void {
     this.#isEnded = true;
     this.#settle();
   }
 
-  /** Whether the client was told everything, and only has to hang up. */
+  /** Whether the client has every reply, and only has to hang up. */
   get isAnswered(): boolean {
     return this.#lingerSinceMs !== Number.POSITIVE_INFINITY;
   }
@@ -135,11 +135,11 @@ export class Connection {
     this.#socket.destroy();
   }
 
-  /** Closes the connection if its client keeps it waiting for too long. Asked now and then. */
+  /** Closes the connection if its client keeps it waiting for too long. Called now and then. */
   closeIfStuck(nowMs: number): void {
     const { unreadMs, halfwayMs, strangerMs, lingerMs } = this.#bounds;
     const { session } = this.#context;
-    // Who never said a word was never asked whether they need a token.
+    // A client that never sent anything was never asked for a token.
     if (nowMs - session.strangerSinceMs > strangerMs) session.refresh(nowMs);
     if (
       nowMs - session.strangerSinceMs > strangerMs ||
@@ -151,7 +151,7 @@ export class Connection {
       this.#socket.destroy();
   }
 
-  /** Whether what was written half a minute ago is still not read, however much is read now and then. */
+  /** Whether what was written half a minute ago is still unread, however much is read now and then. */
   #isUnread(nowMs: number): boolean {
     const readLength = this.#writtenLength - this.#socket.writableLength;
     if (readLength < this.#dueLength) return nowMs - this.#dueSinceMs > this.#bounds.unreadMs;
@@ -161,14 +161,14 @@ export class Connection {
   }
 
   #receive(chunk: Buffer): void {
-    // What comes after the last word is not listened to.
+    // What comes after the last command is ignored.
     if (this.#phase !== "reading") return;
     this.#reader.push(chunk);
     if (chunk.length > ordinaryBytes && !this.#turns.mayGoOn()) this.#wait();
     this.#read();
   }
 
-  /** Reads on in a later round of the event loop. */
+  /** Continues reading in a later turn of the event loop. */
   #wait(): void {
     if (this.#waitsForTurn) return;
     this.#waitsForTurn = true;
@@ -211,7 +211,7 @@ export class Connection {
       this.#holding.bytes = this.#reader.heldBytes + this.#waitingLength + readableLength + writableLength;
   }
 
-  /** Whether there is another command. What is none ends the conversation. */
+  /** Whether there is another command. A protocol error ends the conversation. */
   #next(): boolean {
     try {
       const isStranger = this.#context.session.caller === undefined;
@@ -245,7 +245,7 @@ export class Connection {
     });
   }
 
-  /** Writes what is at the front of the line, and reads on. */
+  /** Writes what is at the front of the line, and continues reading. */
   #flush(): void {
     this.#flushing = false;
     const line = this.#line;
@@ -269,7 +269,7 @@ export class Connection {
     if (!this.#socket.write(text, "latin1")) this.#unreadSinceMs = Math.min(this.#unreadSinceMs, performance.now());
   }
 
-  /** Reads on or waits, or takes leave. */
+  /** Continues reading, waits, or closes. */
   #settle(): void {
     const socket = this.#socket;
     if (socket.destroyed) return;

@@ -13,12 +13,12 @@ import { createRespServer } from "./server.ts";
 
 const codeByPrefix = new Map([
   ...Object.entries(prefixByCode).map(([code, prefix]) => [prefix, code] as const),
-  // Many codes are told as these.
+  // Many codes are sent as these.
   ["ERR", "invalid_request"] as const,
   ["WRONGPASS", "unauthenticated"] as const,
 ]);
 
-function wordsOf({ dimensions = {}, policies = [], cost, id, domain, preview }: AskedCheck): string[] {
+function listWords({ dimensions = {}, policies = [], cost, id, domain, preview }: AskedCheck): string[] {
   return [
     "SLUICE.CHECK",
     ...policies,
@@ -30,7 +30,7 @@ function wordsOf({ dimensions = {}, policies = [], cost, id, domain, preview }: 
   ];
 }
 
-function answerOf(reply: unknown): CheckAnswer {
+function readAnswer(reply: unknown): CheckAnswer {
   if (Array.isArray(reply)) {
     const [allowed, limit, remaining, retryAfterMs] = (reply as number[]).map((one) => (one === -1 ? undefined : one));
     return { allowed: allowed === 1, limit, remaining, retryAfterMs };
@@ -45,7 +45,7 @@ function answerOf(reply: unknown): CheckAnswer {
   };
 }
 
-function errorOf(error: unknown): CheckAnswer {
+function readError(error: unknown): CheckAnswer {
   const { message } = error as Error;
   return { error: { code: codeByPrefix.get(message.split(" ", 1)[0]!) ?? message, message } };
 }
@@ -60,9 +60,9 @@ async function open(service: Service, version: 2 | 3): Promise<TransportUnderTes
     async check(request, token): Promise<CheckAnswer> {
       try {
         if (token !== undefined) await client.sendCommand(["AUTH", token]);
-        return answerOf(await client.sendCommand(wordsOf(request)));
+        return readAnswer(await client.sendCommand(listWords(request)));
       } catch (error) {
-        return errorOf(error);
+        return readError(error);
       }
     },
     async close(): Promise<void> {
@@ -73,5 +73,5 @@ async function open(service: Service, version: 2 | 3): Promise<TransportUnderTes
 }
 
 describeTransport("SLUICE.CHECK over RESP2", (service) => open(service, 2), { describe, it });
-// In RESP3 nobody connects without a token where tokens are asked for: HELLO comes first.
+// In RESP3 no client connects without a token if tokens are required: HELLO comes first.
 describeTransport("SLUICE.CHECK over RESP3", (service) => open(service, 3), { describe, it }, { lacks: ["tokens"] });

@@ -9,7 +9,7 @@ describe("a key's text", () => {
     for (const text of ["", "user:1", "müßig", "用户", "😀", "a\u0000b"]) expect(decode(Buffer.from(text))).toBe(text);
   });
 
-  it("is another one for other bytes, whatever they are, also written as UTF-8 again", () => {
+  it("differs for different bytes, whatever they are, even written as UTF-8 again", () => {
     const bytes = fc.oneof(
       fc.uint8Array({ maxLength: 6 }),
       fc.string().map((text) => Buffer.from(text)),
@@ -28,7 +28,7 @@ describe("a key's text", () => {
     expect(decode(Buffer.from([0xff]))).not.toBe(decode(Buffer.from("\u{10FFFF}ÿ")));
   });
 
-  it("keeps bytes that are no UTF-8, one character for each", () => {
+  it("keeps bytes that are not UTF-8, one character for each", () => {
     expect(decode(Buffer.from([0x61, 0xff]))).toBe("\u{10FFFF}aÿ");
   });
 });

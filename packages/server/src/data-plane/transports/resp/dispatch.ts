@@ -1,22 +1,22 @@
 import type { RequestSpan } from "../../../observe/telemetry/tracing.ts";
 import { demand } from "../../access/access.ts";
+import { isOurs } from "../../service/describe-error.ts";
 import type { Service } from "../../service/service.ts";
-import { isOurs } from "../../service/tell-error.ts";
 import type { Command, CommandContext } from "./command.ts";
 import type { CommandReader } from "./command-reader.ts";
 import { encodeError, prefixByCode } from "./errors.ts";
 import { failure } from "./replies.ts";
 
-/** Carries out the command that was read last. Promises are for what cannot be answered at once; they never reject. */
+/** Runs the last command read. Promises are for what cannot be answered at once; they never reject. */
 export interface Dispatch {
   run(reader: CommandReader, context: CommandContext): string | Promise<string>;
-  /** Tells metrics of what was answered at once since they were told last, and that it was read at this time. */
+  /** Adds to the metrics what was answered synchronously since the last call, read at this time. */
   tellMetrics(sinceMs: number): void;
   /** Commands since the start. */
   readonly total: number;
 }
 
-/** What metrics call commands that there are none of. */
+/** The name of unknown commands in metrics. */
 const unknownName = "unknown";
 
 const strangers = failure(prefixByCode.unauthenticated, "Authentication required. Say AUTH and a token first.");
@@ -27,7 +27,7 @@ export function createDispatch(commands: readonly Command[], { metrics, log, tra
   /** Places in the table, by `nameHash`. */
   const byHash = new Map<number, number>();
   for (const [place, { name }] of commands.entries()) {
-    const hash = hashOf(name);
+    const hash = hashName(name);
     if (byHash.has(hash)) throw new Error(`${name} needs another hash`);
     byHash.set(hash, place);
   }
@@ -35,12 +35,12 @@ export function createDispatch(commands: readonly Command[], { metrics, log, tra
   const answered = new Uint32Array(commands.length + 1);
   const failed = new Uint32Array(commands.length + 1);
   let total = 0;
-  let untold = false;
+  let unsent = false;
 
   function count(place: number, reply: string): string {
     if (isError(reply)) failed[place]! += 1;
     else answered[place]! += 1;
-    untold = true;
+    unsent = true;
     return reply;
   }
 
@@ -103,8 +103,8 @@ export function createDispatch(commands: readonly Command[], { metrics, log, tra
       return typeof reply === "string" ? count(found!, reply) : reply;
     },
     tellMetrics(sinceMs): void {
-      if (!untold) return;
-      untold = false;
+      if (!unsent) return;
+      unsent = false;
       const nowMs = performance.now();
       for (let place = 0; place <= unknown; place++) {
         for (; answered[place]! > 0; answered[place]! -= 1) tell(place, false, sinceMs, nowMs);
@@ -136,8 +136,8 @@ function isError(reply: string): boolean {
   return reply.charCodeAt(0) === minus;
 }
 
-/** As `CommandReader.nameHash`. */
-function hashOf(name: string): number {
+/** The same as `CommandReader.nameHash`. */
+function hashName(name: string): number {
   let hash = 0;
   for (let i = 0; i < name.length; i++) hash = (Math.imul(hash, 31) + (name.charCodeAt(i) | 0x20)) | 0;
   return hash;

@@ -1,7 +1,7 @@
 import type { Decision } from "sluice";
 import { bulk, type RespVersion } from "./replies.ts";
 
-/** Policies' ids, scopes and reasons as they are sent. They repeat; should they not, the map starts anew. */
+/** Policies' ids, scopes and reasons as they are sent. They repeat; if they do not, the map starts anew. */
 const known = new Map<string, string>();
 const maxKnown = 2_000;
 
@@ -16,8 +16,8 @@ function word(text: string): string {
 }
 
 /**
- * A decision as SLUICE.CHECK answers it. In RESP2 an array: allowed, limit, remaining, retry_after_ms, reset_after_ms, reason,
- * policy, scope; numbers that there are none of are −1. In RESP3 a map with these names and a few more, and null.
+ * A decision as SLUICE.CHECK answers it. In RESP2 an array: allowed, limit, remaining, retry_after_ms, reset_after_ms,
+ * reason, policy, scope; missing numbers are −1. In RESP3 a map with these names and a few more, and null.
  */
 export function encodeDecision(decision: Decision, version: RespVersion): string {
   return version === 2 ? encodeArray(decision) : encodeMap(decision);
@@ -32,7 +32,7 @@ function encodeArray(decision: Decision): string {
   );
 }
 
-/** Limits of buckets may be fractional; what does not fit whole does not fit. */
+/** Limits of buckets may be fractional; only whole units fit. */
 function orNever(value: number | undefined): number {
   return value === undefined || value === Number.POSITIVE_INFINITY ? -1 : Math.floor(value);
 }

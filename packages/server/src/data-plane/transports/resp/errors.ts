@@ -1,10 +1,10 @@
 import type { ErrorCode } from "sluice";
-import { tellError } from "../../service/tell-error.ts";
+import { describeError } from "../../service/describe-error.ts";
 import { failure } from "./replies.ts";
 
 /**
- * The word that an error begins with, which is what Redis clients tell errors by. None of them is one that clients repeat
- * commands after by themselves, as they do after LOADING or TRYAGAIN.
+ * The word that an error begins with, by which Redis clients distinguish errors. None of them makes clients retry
+ * automatically, as LOADING or TRYAGAIN do.
  */
 export const prefixByCode: Readonly<Record<ErrorCode, string>> = {
   invalid_request: "ERR",
@@ -28,8 +28,8 @@ export const prefixByCode: Readonly<Record<ErrorCode, string>> = {
   policy_store_unavailable: "UNAVAILABLE",
 };
 
-/** What a client is told of an error. */
+/** What a client sees of an error. */
 export function encodeError(error: unknown): string {
-  const { code, message } = tellError(error);
+  const { code, message } = describeError(error);
   return failure(prefixByCode[code], message);
 }

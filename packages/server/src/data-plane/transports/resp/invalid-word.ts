@@ -1,6 +1,6 @@
 import { SluiceError } from "sluice";
 
-/** What is wrong with a word of a command, by the name that the word has in the documentation. */
+/** A problem with a word of a command, by the word's name in the documentation. */
 export function invalidWord(field: string, message: string): SluiceError {
   return new SluiceError("invalid_request", `${field} ${message}`, [{ path: [field], message }]);
 }

@@ -1,28 +1,23 @@
-import {
-  type CheckRequest,
-  maxCost,
-  maxDeadlineMs,
-  maxDimensionLength,
-  maxDimensions,
-  maxIdLength,
-  maxNameLength,
-} from "sluice";
+import type { CheckRequest } from "sluice";
+import { maxCost, maxDeadlineMs, maxDimensionLength, maxDimensions, maxIdLength, maxNameLength } from "sluice/internal";
 import type { Arguments } from "./arguments.ts";
 import { invalidWord } from "./invalid-word.ts";
 import { readWhole } from "./read-whole.ts";
 
-type Asked = { -readonly [Field in keyof CheckRequest]: CheckRequest[Field] } & { policies?: string[] | undefined };
+type ParsedCheck = { -readonly [Field in keyof CheckRequest]: CheckRequest[Field] } & {
+  policies?: string[] | undefined;
+};
 
-/** What may stand among the words of a check. All but PREVIEW take the word behind them. */
-const options: Readonly<Record<string, ((asked: Asked, value: string) => void) | "flag">> = {
+/** The options of a check. All but PREVIEW take the next word as their value. */
+const options: Readonly<Record<string, ((asked: ParsedCheck, value: string) => void) | "flag">> = {
   COST(asked, value) {
     asked.cost = readWhole(value, "cost", 0, maxCost);
   },
   ID(asked, value) {
-    asked.id = readText(value, "id", maxIdLength);
+    asked.id = readWordText(value, "id", maxIdLength);
   },
   DOMAIN(asked, value) {
-    asked.domain = readText(value, "domain", maxNameLength);
+    asked.domain = readWordText(value, "domain", maxNameLength);
   },
   DEADLINE(asked, value) {
     asked.deadlineMs = readWhole(value, "deadline", 1, maxDeadlineMs);
@@ -36,12 +31,12 @@ const options: Readonly<Record<string, ((asked: Asked, value: string) => void) |
 export const checkOptions: readonly string[] = Object.keys(options);
 
 /**
- * What SLUICE.CHECK asks, word by word: `name=value` is a dimension, the name of an option is that option, and any other word
- * is the id of a policy. Throws `invalid_request`, which names the word that is wrong.
+ * Parses SLUICE.CHECK word by word: `name=value` is a dimension, the name of an option is that option, and any other
+ * word is the id of a policy. Throws `invalid_request`, naming the wrong word.
  */
 export function parseCheck(args: Arguments): CheckRequest {
   const dimensions: Record<string, string> = {};
-  const asked: Asked = { dimensions };
+  const asked: ParsedCheck = { dimensions };
   let given = 0;
   for (let i = 1; i < args.count; i++) {
     const equals = args.findEquals(i);
@@ -69,7 +64,7 @@ function addDimension(dimensions: Record<string, string>, name: string, value: s
   if (name === "") throw invalidWord("a dimension", "must have a name before its =");
   if (name.length > maxNameLength)
     throw invalidWord("a dimension", `must have a name of at most ${maxNameLength} characters`);
-  // Which of the two counts would be a guess.
+  // Choosing one of the two would be a guess.
   if (Object.hasOwn(dimensions, name)) throw invalidWord(`dimensions.${name}`, "must be given once");
   if (name === "__proto__") throw invalidWord("dimensions.__proto__", "is not a name that a dimension may have");
   if (value.length > maxDimensionLength)
@@ -77,12 +72,12 @@ function addDimension(dimensions: Record<string, string>, name: string, value: s
   dimensions[name] = value;
 }
 
-function namePolicy(asked: Asked, id: string): void {
+function namePolicy(asked: ParsedCheck, id: string): void {
   if (asked.policies === undefined) asked.policies = [];
-  asked.policies.push(readText(id, "a policy's id", 256));
+  asked.policies.push(readWordText(id, "a policy's id", 256));
 }
 
-function readText(value: string, field: string, max: number): string {
+function readWordText(value: string, field: string, max: number): string {
   if (value.length >= 1 && value.length <= max) return value;
   throw invalidWord(field, `must have 1 to ${max} characters`);
 }

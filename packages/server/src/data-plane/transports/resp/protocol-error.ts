@@ -1,4 +1,4 @@
-/** What was sent is no command: nobody can tell where the next one would begin. The message is told as it is. */
+/** What was sent is not a command, so it is unknown where the next one begins. The client gets the message as it is. */
 export class ProtocolError extends Error {
   override readonly name = "ProtocolError";
 }

@@ -1,6 +1,6 @@
 import { invalidWord } from "./invalid-word.ts";
 
-/** A whole number within bounds. Throws `invalid_request`, which names the field. */
+/** A whole number within bounds. Throws `invalid_request`, naming the field. */
 export function readWhole(text: string, field: string, min: number, max: number): number {
   const value = /^[+-]?\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
   if (value >= min && value <= max) return value;

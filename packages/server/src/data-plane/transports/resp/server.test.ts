@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { Tracing } from "../../../observe/telemetry/tracing.ts";
 import { createTestService, type ListeningTransport, listenForTest, silentLog } from "../../../testing/test-service.ts";
 import type { Access, Caller } from "../../access/access.ts";
-import { permissionsOf, type Role } from "../../access/roles.ts";
+import { type Role, rolePermissions } from "../../access/roles.ts";
 import type { ServiceOptions } from "../../service/create-service.ts";
 import { HeldBytes } from "../held-bytes.ts";
 import { Turns } from "../turns.ts";
@@ -68,7 +68,7 @@ function open({ port }: Pick<ListeningTransport, "port">): Socket {
   return connect({ host: "127.0.0.1", port, allowHalfOpen: true });
 }
 
-/** Says everything, then that it is all; hears everything. */
+/** Sends everything, then ends; returns everything received. */
 async function talk(listening: Pick<ListeningTransport, "port">, said: string | Buffer): Promise<string> {
   const socket = open(listening);
   const heard = collect(socket);
@@ -77,7 +77,7 @@ async function talk(listening: Pick<ListeningTransport, "port">, said: string | 
   return text;
 }
 
-/** Hears until this was said. */
+/** Reads until this was received. */
 function hear(socket: Socket, wanted: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = "";
@@ -96,7 +96,7 @@ function hear(socket: Socket, wanted: string): Promise<string> {
   });
 }
 
-/** Counters elsewhere, that answer when they are let. */
+/** Remote counters that answer when they are let. */
 function elsewhere(): { readonly store: CounterStore; readonly asked: (() => void)[] } {
   const memory = new MemoryCounters();
   const asked: (() => void)[] = [];
@@ -130,7 +130,7 @@ function tokens(): Access & { readonly known: Set<string> } {
     known,
     identify(token) {
       if (token === undefined || !known.has(token)) throw new SluiceError("unauthenticated", "say who you are");
-      const caller = callers.get(token) ?? { name: `${token}-1`, may: new Set(permissionsOf[token as Role]) };
+      const caller = callers.get(token) ?? { name: `${token}-1`, may: new Set(rolePermissions[token as Role]) };
       callers.set(token, caller);
       return caller;
     },
@@ -145,7 +145,7 @@ describe("SLUICE.CHECK", () => {
     );
   });
 
-  it("says in how many milliseconds to come back, and never to what never fits", async () => {
+  it("says in how many milliseconds to come back, and never for what never fits", async () => {
     const limiter = createLimiter({ policies });
     const listening = await listen(limiter);
     const [first, second, third] = (
@@ -163,7 +163,7 @@ describe("SLUICE.CHECK", () => {
     expect(third).toMatch(/^:0\r\n:3\r\n:0\r\n:-1\r\n:3[56]\d{5}\r\n\$10\r\nnever_fits\r\n/);
   });
 
-  it("asks all that match where no policy is named", async () => {
+  it("asks all that match if no policy is named", async () => {
     expect(await talk(await listen(), encode("SLUICE.CHECK", "user=u"))).toContain("$8\r\nper-user\r\n");
   });
 
@@ -187,12 +187,12 @@ describe("SLUICE.CHECK", () => {
     expect(reply).toContain("$4\r\nCOST\r\n$4\r\nruns\r\n");
   });
 
-  it("tells texts in UTF-8", async () => {
+  it("sends texts in UTF-8", async () => {
     const reply = await talk(await listen(), encode("SLUICE.CHECK", Buffer.from("größe").toString("latin1")));
     expect(Buffer.from(reply, "latin1").toString()).toBe('-NOPOLICY no policy has the id "größe"\r\n');
   });
 
-  it("has nothing where there is no limit", async () => {
+  it("has nothing if there is no limit", async () => {
     const reply = await talk(await listen(), encode("SLUICE.CHECK", "banned", "user=mallory"));
     expect(reply).toBe("*8\r\n:0\r\n:-1\r\n:-1\r\n:-1\r\n:-1\r\n$9\r\ndeny_list\r\n$6\r\nbanned\r\n$-1\r\n");
   });
@@ -206,7 +206,7 @@ describe("SLUICE.CHECK", () => {
     expect(await talk(listening, other)).toMatch(/^-CONFLICT /);
   });
 
-  it("keeps bytes apart that are no text", async () => {
+  it("separates bytes that are not text", async () => {
     const asked = (user: string): string => encode("SLUICE.CHECK", "per-user", `user=${user}`, "COST", 3);
     const replies = await talk(await listen(), asked("\xff") + asked("\xfe") + asked("\xff"));
     expect(replies.match(/\*8\r\n:\d/g)).toEqual(["*8\r\n:1", "*8\r\n:1", "*8\r\n:0"]);
@@ -268,7 +268,7 @@ describe("SLUICE.CHECK", () => {
     ]);
   });
 
-  it("tells of what nobody foresaw without particulars, and logs it", async () => {
+  it("reports unforeseen errors without details, and logs them", async () => {
     const logged: unknown[] = [];
     const decide = {
       one(): never {
@@ -310,7 +310,7 @@ describe("a connection", () => {
     ahead.destroy();
   });
 
-  it("closes the oldest of those that leave commands half sent, where together they hold too much", async () => {
+  it("closes the oldest of those that leave commands half sent, if together they hold too much", async () => {
     const held = new HeldBytes(1024 * 1024);
     const listening = await listen(undefined, {}, { held });
     const closed: number[] = [];
@@ -345,7 +345,7 @@ describe("a connection", () => {
     );
   });
 
-  it("takes no word that only looks like the numbers of another command", async () => {
+  it("accepts no word that only looks like the numbers of another command", async () => {
     const replies = await talk(
       await listen(),
       `${encode("CL.THROTTLE", "k", 15, 30, 60)}CL.THROTTLE k 15 "$2\\r\\n30\\r\\n$2" 60\r\nCL.THROTTLE k 15 30 60\r\n`,
@@ -358,7 +358,7 @@ describe("a connection", () => {
     [`*1\r\n$${10_000_000}\r\n${"a".repeat(200_000)}`, "-ERR Protocol error: invalid bulk length\r\n"],
     ["a".repeat(200_000), "-ERR Protocol error: a command has at most 65536 bytes\r\n"],
     ["*10001\r\n", "-ERR Protocol error: invalid multibulk length\r\n"],
-  ])("answers what is no command, and closes: $1", async (said, reply) => {
+  ])("answers an invalid command, and closes: $1", async (said, reply) => {
     const listening = await listen();
     expect(await talk(listening, encode("PING") + said + encode("PING"))).toBe(`+PONG\r\n${reply}`);
     expect(await talk(listening, encode("PING")), "the next one").toBe("+PONG\r\n");
@@ -412,7 +412,7 @@ describe("a connection", () => {
     expect(await talk(listening, encode("PING"))).toBe("+PONG\r\n");
   });
 
-  it("does not read on while a client leaves its replies unread, and goes on when it reads", async () => {
+  it("stops reading while a client leaves its replies unread, and continues when it reads", async () => {
     const listening = await listen();
     const socket = open(listening);
     const size = 60_000;
@@ -421,7 +421,7 @@ describe("a connection", () => {
     const command = Buffer.from(encode("ECHO", "a".repeat(size)));
     let sent = 0;
     for (; sent < commands; sent++) socket.write(command);
-    // More than kernels hold for a connection stays on the client's side, because nobody reads it.
+    // More than kernels hold for a connection stays on the client's side, because it is not read.
     const unsentAfter = async (ms: number): Promise<number> => {
       await sleep(ms);
       return socket.writableLength;
@@ -441,7 +441,7 @@ describe("a connection", () => {
     expect(heard).toBe(commands * (size + `$${size}\r\n\r\n`.length));
   });
 
-  it("closes on a client that goes on not reading", async () => {
+  it("closes on a client that keeps not reading", async () => {
     const listening = await listen(undefined, {}, { unreadMs: 100 });
     const socket = open(listening);
     socket.on("error", () => {});
@@ -477,7 +477,7 @@ describe("a connection", () => {
     clearInterval(dripping);
   });
 
-  it("closes on a client that does not hang up when it was told the last", async () => {
+  it("closes on a client that does not hang up after the last reply", async () => {
     const listening = await listen(undefined, {}, { lingerMs: 50 });
     const socket = open(listening);
     socket.on("error", () => {});
@@ -496,7 +496,7 @@ describe("a connection", () => {
   });
 });
 
-describe("with counters elsewhere", () => {
+describe("with remote counters", () => {
   it("answers in the order of commands, whatever is there first", async () => {
     const { store, asked } = elsewhere();
     const socket = open(await listen(createLimiter({ policies, counters: store })));
@@ -559,7 +559,7 @@ describe("with counters elsewhere", () => {
     expect(await heard).toBe(wanted.join(""));
   });
 
-  it("tells a denial because of an outage from one by a limit", async () => {
+  it("distinguishes a denial because of an outage from one by a limit", async () => {
     const counters = elsewhere().store;
     const fail = async (): Promise<never> => {
       throw new Error("away");
@@ -588,7 +588,7 @@ describe("a server that stops", () => {
     expect(await closing).toBe(0);
   });
 
-  it("loses no answer that it gave, though its client reads late and goes on sending", async () => {
+  it("loses no answer, though its client reads late and keeps sending", async () => {
     const service = createTestService(createLimiter({ policies }));
     const listening = await listenForTest("resp", createRespServer(service));
     const socket = open(listening);
@@ -614,7 +614,7 @@ describe("a server that stops", () => {
     expect(await closing).toBe(0);
   });
 
-  it("calls nobody cut off who was told everything, and only does not hang up", async () => {
+  it("does not count a client as cut off that has every reply, and only does not hang up", async () => {
     const listening = await listen();
     const socket = open(listening);
     socket.write(encode("PING"));
@@ -626,7 +626,7 @@ describe("a server that stops", () => {
     socket.destroy();
   });
 
-  it("lets nobody in any more", async () => {
+  it("lets no client in any longer", async () => {
     const transport = createRespServer(createTestService(createLimiter({ policies })));
     const late = createServer((socket) => transport.accept(socket)).listen(0, "127.0.0.1");
     await once(late, "listening");
@@ -681,14 +681,14 @@ describe("tokens", () => {
     ]);
   });
 
-  it("are asked for whatever is said, and be it no command", async () => {
+  it("are asked for whatever is sent, even if it is not a command", async () => {
     const listening = await listen(undefined, { access: tokens() });
     const replies = await talk(listening, encode("nope") + encode("ECHO") + encode("PING"));
     expect(replies.match(/-\w+/g)).toEqual(["-NOAUTH", "-NOAUTH", "-NOAUTH"]);
     expect(await talk(listening, "GET / HTTP/1.1\r\nHost: sluice\r\n\r\n")).toMatch(/not HTTP\r\n$/);
   });
 
-  it("leave little room to those who have none", async () => {
+  it("leave little room to clients without one", async () => {
     const listening = await listen(undefined, { access: tokens() });
     const long = encode("SLUICE.CHECK", ...Array.from({ length: 5 }, (_, i) => `d${i}=${"a".repeat(1_000)}`));
     const tooLong = "-ERR Protocol error: a command has at most 4096 bytes before AUTH\r\n";
@@ -716,7 +716,7 @@ describe("tokens", () => {
     known.destroy();
   });
 
-  it("are not waited for where nobody needs one", async () => {
+  it("are not waited for if none is needed", async () => {
     const listening = await listen(undefined, {}, { strangerMs: 100, halfwayMs: 200 });
     const silent = open(listening);
     const half = open(listening);
@@ -739,7 +739,7 @@ describe("tokens", () => {
     ).toMatch(/^%7\r\n[\s\S]*\$2\r\nme\r\n$/);
   });
 
-  it("say who may do what", async () => {
+  it("decide who may do what", async () => {
     const access = tokens();
     const listening = await listen(undefined, { access });
     const as = (role: string, ...words: string[]): Promise<string> =>
@@ -780,7 +780,7 @@ describe("tokens", () => {
     socket.destroy();
   });
 
-  it("are needless where there are none", async () => {
+  it("are needless if there are none", async () => {
     expect(await talk(await listen(), encode("AUTH", "secret") + encode("PING"))).toMatch(
       /^-ERR AUTH was called, but this server knows no tokens[^\r]*\r\n\+PONG\r\n$/,
     );
@@ -804,7 +804,7 @@ describe("SLUICE.RESET", () => {
     expect(replies.match(/\*\d\r\n:\d/g)).toEqual(["*8\r\n:1", "*8\r\n:1", "*5\r\n:0", "*5\r\n:0", "*5\r\n:1"]);
   });
 
-  it("answers how many counters were reset, 0 where no policy counts such a check", async () => {
+  it("answers how many counters were reset, 0 if no policy counts such a check", async () => {
     const limiter = createLimiter({ policies: { ...policies, default: "none" } });
     const listening = await listen(limiter, { access: tokens() });
     const ask = (...words: string[]): Promise<string> =>
@@ -813,7 +813,7 @@ describe("SLUICE.RESET", () => {
     expect(await ask("user=u", "DOMAIN", "nowhere")).toBe("+OK\r\n:0\r\n");
   });
 
-  it("stands in the log with who wanted it", async () => {
+  it("is logged with who asked for it", async () => {
     const logged: object[] = [];
     const log = { ...silentLog, info: (_event: string, fields: object = {}) => logged.push(fields) };
     const listening = await listen(undefined, { access: tokens(), log });
@@ -821,7 +821,7 @@ describe("SLUICE.RESET", () => {
     expect(logged).toMatchObject([{ caller: "operator-1", dimensions: { key: "k" } }]);
   });
 
-  it("takes KEY for a policy's id where no key follows", async () => {
+  it("treats KEY as a policy's id if no key follows", async () => {
     const listening = await listen(undefined, { access: tokens() });
     for (const words of [["KEY"], ["KEY", "a", "b"]])
       expect(await talk(listening, encode("AUTH", "operator") + encode("SLUICE.RESET", ...words))).toContain(
@@ -829,7 +829,7 @@ describe("SLUICE.RESET", () => {
       );
   });
 
-  it("says so where counters cannot be asked, and nothing of where they are", async () => {
+  it("reports unavailable counters, and nothing of where they are", async () => {
     const reset = async (): Promise<never> => {
       throw new Error("connect ECONNREFUSED 10.0.0.7:6379");
     };
@@ -874,7 +874,7 @@ describe("what every Redis server answers", () => {
     expect(await ask("CL.THROTTLE", "k", "\xc3\xb6", 1, 1)).toMatch(/, not '\xc3\xb6'\r\n$/);
   });
 
-  it("tells how it does in INFO", async () => {
+  it("shows its status in INFO", async () => {
     const reply = await talk(await listen(), encode("PING") + encode("INFO", "stats", "SLUICE"));
     expect(reply).toContain("# Stats\r\ntotal_connections_received:1\r\ntotal_commands_processed:2\r\n");
     expect(reply).toContain("policies:3\r\npolicies_generation:1\r\npolicies_state:current\r\ncounters:memory\r\n");

@@ -30,7 +30,7 @@ export function createRespServer(
   const lookEveryMs = Math.min(1_000, Math.min(unreadMs, halfwayMs, strangerMs, lingerMs) / 4);
   const dispatch = createDispatch(commands, service);
   const throttleLimits = createThrottleLimits();
-  const checks = service.metrics.checksOf("resp");
+  const checks = service.metrics.checkCount("resp");
   service.metrics.labelLimits([throttleName]);
   const connections = new Set<Connection>();
   const startedMs = performance.now();
@@ -38,7 +38,7 @@ export function createRespServer(
   let draining = false;
   let whenGone: (() => void) | undefined;
   let looking: NodeJS.Timeout | undefined;
-  const figures = {
+  const totals = {
     uptimeMs: () => performance.now() - startedMs,
     connections: () => connections.size,
     connectionsTotal: () => accepted,
@@ -67,8 +67,8 @@ export function createRespServer(
       }
       accepted += 1;
       socket.setKeepAlive(true, keepAliveMs);
-      const session = new Session(accepted, addressOf(socket), service.access, performance.now());
-      const context = { service, session, throttleLimits, figures, checks, commands };
+      const session = new Session(accepted, renderAddress(socket), service.access, performance.now());
+      const context = { service, session, throttleLimits, totals, checks, commands };
       const connection = new Connection(socket, context, dispatch, bounds, { turns, held });
       connections.add(connection);
       looking ??= setInterval(look, lookEveryMs).unref();
@@ -76,7 +76,7 @@ export function createRespServer(
     },
     async drain(withinMs: number): Promise<number> {
       draining = true;
-      // Commands that are on their way through the event loop have been received as well.
+      // Commands in their way through the event loop have been received as well.
       await turn();
       await turn();
       for (const connection of connections) connection.drain();
@@ -97,7 +97,7 @@ export function createRespServer(
   };
 }
 
-function addressOf({ remoteAddress, remotePort, remoteFamily }: Socket): string {
+function renderAddress({ remoteAddress, remotePort, remoteFamily }: Socket): string {
   if (remoteAddress === undefined) return "";
   return `${remoteFamily === "IPv6" ? `[${remoteAddress}]` : remoteAddress}:${remotePort}`;
 }

@@ -2,7 +2,7 @@ import { SluiceError } from "sluice";
 import type { Access, Caller } from "../../access/access.ts";
 import type { RespVersion } from "./replies.ts";
 
-/** How long it may take until a token that is no longer known stops working on a connection that gave it. */
+/** How long a revoked token may keep working on a connection that used it. */
 const askAgainMs = 1_000;
 
 /** What is known of a client between its commands. */
@@ -12,13 +12,13 @@ export class Session {
   readonly address: string;
   readonly sinceMs: number;
   version: RespVersion = 2;
-  /** What the client calls itself, for CLIENT LIST. */
+  /** The client's name for itself, for CLIENT LIST. */
   name = "";
   libraryName = "";
   libraryVersion = "";
-  /** Set by QUIT: nothing is read behind it. */
+  /** Set by QUIT: nothing after it is read. */
   isOver = false;
-  /** Since when nobody knows who asks; Infinity while somebody does. */
+  /** Since when the client has been unauthenticated; Infinity while it is authenticated. */
   strangerSinceMs: number;
   readonly #access: Access;
   #token: string | undefined;
@@ -38,26 +38,26 @@ export class Session {
     return this.address.replace(/:\d+$/, "");
   }
 
-  /** Who asks. Undefined until they have said so, where that is needed. */
+  /** The caller. Undefined until it has authenticated, if that is required. */
   get caller(): Caller | undefined {
     return this.#caller;
   }
 
-  /** Looks now and then whether the caller is still who they were: tokens are taken back while connections are open. */
+  /** Checks now and then whether the token is still valid: tokens are revoked while connections are open. */
   refresh(nowMs: number): void {
     if (nowMs - this.#askedMs < askAgainMs) return;
     this.#askedMs = nowMs;
     try {
       this.#know(this.#identify(this.#token));
     } catch {
-      // Whatever is wrong with tokens, nobody passes because of it.
+      // Whatever is wrong with tokens, no client gets in because of it.
       this.#know(undefined);
     }
   }
 
   /**
-   * Takes a token. `unknown` where nobody has it, or somebody else than `user`, and `needless` where the server knows no
-   * tokens at all.
+   * Accepts a token. `unknown` if no caller has it, or another one than `user`; `needless` if the server has no tokens
+   * at all.
    */
   authenticate(user: string | undefined, token: string): "known" | "unknown" | "needless" {
     const caller = this.#identify(token);

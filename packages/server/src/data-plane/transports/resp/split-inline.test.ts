@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ProtocolError } from "./protocol-error.ts";
 import { splitInline } from "./split-inline.ts";
 
-describe("a line that somebody typed", () => {
+describe("a typed line", () => {
   it.each([
     ["", []],
     [" \t\r", []],

@@ -4,8 +4,8 @@ const escapes: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t", b
 const unbalanced = "unbalanced quotes in request";
 
 /**
- * The words of a line as people type it, one character for each byte. Words may stand in quotes: in double ones `\n`, `\r`, `\t`,
- * `\b`, `\a` and `\x41` mean what they do in C, in single ones only `\'` means anything.
+ * The words of a line as people type it, one character for each byte. Words may be quoted: in double quotes `\n`, `\r`,
+ * `\t`, `\b`, `\a` and `\x41` mean what they do in C, in single quotes only `\'` means anything.
  */
 export function splitInline(line: string): readonly string[] {
   const words: string[] = [];
@@ -29,7 +29,7 @@ export function splitInline(line: string): readonly string[] {
   }
 }
 
-/** What stands in quotes from here on, and where it goes on behind them, which must be the end of a word. */
+/** The quoted text that starts here, and where the line continues after it, which must be the end of a word. */
 function readQuoted(line: string, start: number, quote: string): { readonly text: string; readonly end: number } {
   let text = "";
   let at = start;

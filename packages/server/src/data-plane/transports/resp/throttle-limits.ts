@@ -3,9 +3,9 @@ import type { Arguments } from "./arguments.ts";
 import { invalidWord } from "./invalid-word.ts";
 import { readWhole } from "./read-whole.ts";
 
-/** A limit as CL.THROTTLE writes it, made ready. */
+/** A limit as CL.THROTTLE writes it, prepared. */
 export interface ThrottleLimit {
-  /** For a check: kept, because what it is compiled to is remembered with it. */
+  /** For a check: kept, because its compiled form is remembered with it. */
   readonly limits: readonly [GivenLimit];
   /** max_burst + 1. */
   readonly capacity: number;
@@ -13,31 +13,31 @@ export interface ThrottleLimit {
   readonly isExact: boolean;
 }
 
-/** The limits that were asked for lately, in bounded number. */
+/** Recently used limits, in bounded number. */
 export interface ThrottleLimits {
-  /** The limit in the arguments 2, 3 and 4. Throws `invalid_request`, which names what is wrong. */
+  /** The limit in the arguments 2, 3 and 4. Throws `invalid_request`, naming what is wrong. */
   find(args: Arguments): ThrottleLimit;
 }
 
-/** The same bounds that windows of policies have. */
+/** The same bounds as for windows of policies. */
 const maxAmount = 1e12;
 const maxPerSecond = 1e7;
 const maxPeriodSeconds = 3_653 * 86_400;
 const maxDrainSeconds = 36_525 * 86_400;
 
-/** Steps in a millisecond, of the grid that times are counted on. */
+/** Steps per millisecond of the time grid. */
 const stepsPerMs = 2 ** 20;
 
-/** Counters of CL.THROTTLE are called so, among those of limits that callers bring along. */
+/** The name of CL.THROTTLE's counters among those of limits that callers bring along. */
 export const throttleName = "cl.throttle";
 
-/** Two generations: what is used stays, what is not is gone after as many others. */
+/** Two generations: used limits stay, unused ones are gone after as many others. */
 export function createThrottleLimits(maxLimits = 2_000): ThrottleLimits {
   let recent = new Map<string, ThrottleLimit>();
   let older = new Map<string, ThrottleLimit>();
   return {
     find(args): ThrottleLimit {
-      // What was sent is looked up as it is: numbers are read once.
+      // The bytes as sent are the key: numbers are parsed once.
       const sent = args.span(2, 4);
       const known = recent.get(sent);
       if (known !== undefined) return known;
@@ -66,7 +66,7 @@ function readLimit(args: Arguments): ThrottleLimit {
     by: ["key"],
     algorithm: "gcra",
     window: { limit: count, per: { kind: "ms", ms }, burst: capacity },
-    // There is no policy that would say otherwise.
+    // There is no policy to say otherwise.
     onFailure: "open",
   };
   return { limits: [limit], capacity, isExact: Number.isInteger((ms * stepsPerMs) / count) };

@@ -1,8 +1,7 @@
-import type { ServerDuplexStream } from "@grpc/grpc-js";
 import type { CheckBatchRequest } from "@sluice/protocol";
 import type { BatchAnswer } from "../batch-codec.ts";
 import { type CheckResult, checkResults } from "../check-results.ts";
-import type { GrpcContext, StreamCallInfo, StreamCodec } from "../method.ts";
+import type { GrpcContext, MessageStream, StreamCallInfo, StreamCodec } from "../method.ts";
 
 /** From so many bytes of answers that are not on their way yet nothing more is read: a connection has many streams. */
 const maxUntakenBytes = 32 * 1024;
@@ -13,7 +12,7 @@ const maxUntakenBytes = 32 * 1024;
  * not begun is not decided.
  */
 export function checkStream(
-  stream: ServerDuplexStream<Uint8Array, Uint8Array>,
+  stream: MessageStream,
   codec: StreamCodec<CheckBatchRequest, BatchAnswer>,
   context: GrpcContext,
   call: StreamCallInfo,
@@ -30,7 +29,7 @@ export function checkStream(
     if (ending && undecided === 0) {
       leave();
       if (failure === undefined) stream.end();
-      else stream.emit("error", codec.tell(failure));
+      else stream.fail(failure);
     } else if (ending || isFull()) stream.pause();
     else stream.resume();
   }
@@ -96,10 +95,8 @@ export function checkStream(
     }
   }
 
-  stream.on("data", take);
-  stream.on("end", end);
-  stream.on("cancelled", leave);
-  stream.on("close", leave);
+  stream.onOver(leave);
+  stream.read(take, end);
   context.draining.addEventListener("abort", end, { once: true });
   if (context.draining.aborted) end();
 }

@@ -1,16 +1,15 @@
-import type { ServerWritableStream } from "@grpc/grpc-js";
 import {
   type HealthCheckRequest,
   type HealthCheckResponse,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from "@sluice/protocol/health";
 import { type Health, servingStatus } from "../health.ts";
-import type { GrpcContext, StreamCodec } from "../method.ts";
+import type { AnswerStream, GrpcContext, StreamCodec } from "../method.ts";
 
 /** Sends the status, and every change of it, within a second. When the server stops it says so, and ends. */
 export function healthWatch(
   { service }: HealthCheckRequest,
-  stream: ServerWritableStream<Uint8Array, Uint8Array>,
+  stream: AnswerStream,
   codec: StreamCodec<HealthCheckRequest, HealthCheckResponse>,
   context: GrpcContext,
 ): void {
@@ -35,8 +34,7 @@ export function healthWatch(
   }
 
   const unwatch = context.health.watch(report);
-  stream.on("cancelled", stop);
-  stream.on("close", stop);
+  stream.onOver(stop);
   context.draining.addEventListener("abort", end, { once: true });
   if (context.draining.aborted) end();
 }

@@ -64,7 +64,7 @@ const orders = (): Sent => ({ "x-user-id": user, "x-original-uri": "/v1/orders/7
 const login = (): Sent => ({ "x-original-uri": "/login", "x-original-method": "POST", "x-real-ip": ip });
 
 describe("GET /v1/authorize", () => {
-  it("answers 204 without a body, and tells how the caller stands", async () => {
+  it("answers 204 without a body, and shows how the caller stands", async () => {
     const { status, headers, text } = await ask(orders());
     expect([status, text]).toEqual([204, ""]);
     expect(headers.get("x-ratelimit-limit")).toBe("2");
@@ -85,7 +85,7 @@ describe("GET /v1/authorize", () => {
     expect(body).toMatchObject({ status: 429, allowed: false, policy: "orders", reason: "over_limit" });
   });
 
-  it("answers 403 where nothing else is passed on, and says what it would have been", async () => {
+  it("answers 403 if nothing else is passed on, and says what it would have been", async () => {
     expect((await ask(login(), "?deny=403")).status).toBe(204);
     const { status, headers, body } = await ask(login(), "?deny=403");
     expect(status).toBe(403);
@@ -109,13 +109,13 @@ describe("GET /v1/authorize", () => {
     expect(response.headers.get("connection")).toBe("close");
   });
 
-  it("passes what no policy limits, and needs no header at all", async () => {
+  it("passes requests that no policy limits, and needs no header at all", async () => {
     const { status, headers } = await ask({});
     expect(status).toBe(204);
     expect(headers.get("x-ratelimit-limit")).toBeNull();
   });
 
-  it("takes an empty header for none", async () => {
+  it("treats an empty header as absent", async () => {
     expect((await ask({ "x-user-id": "", "x-original-uri": "", "x-real-ip": " " })).status).toBe(204);
   });
 });
@@ -133,22 +133,22 @@ describe("the headers of a gateway", () => {
     expect((await ask(login())).status).toBe(429);
   });
 
-  it("tell the same path by all its spellings", async () => {
+  it("give the same path for all its spellings", async () => {
     expect((await ask(login())).status).toBe(204);
     for (const uri of ["//login", "/x/../login", "/LOGIN/", "/%6cogin", "/login?x=1", "/login#x", "http://a/login"])
       expect((await ask({ ...login(), "x-original-uri": uri })).status, uri).toBe(429);
   });
 
-  it("tell the path of every server that may read it, and as UTF-8 where it is that", async () => {
+  it("give the path as every server may read it, and as UTF-8 if it is that", async () => {
     const cafe = {
       policies: [{ id: "cafe", match: { endpoint: "/café" }, limits: [{ windows: ["1/h"] }] }],
       default: "none",
     };
     const other = await startHttp(createLimiter({ policies: cafe }));
     try {
-      const statusOf = async (path: string): Promise<string> =>
+      const fetchStatus = async (path: string): Promise<string> =>
         (await sendLines(other.url, [`X-Original-URI: ${path}`])).slice(9, 12);
-      expect(await statusOf("/caf%C3%A9")).toBe("204");
+      expect(await fetchStatus("/caf%C3%A9")).toBe("204");
       for (const path of [
         "/caf\u00c3\u00a9",
         "/CAF\u00c3\u0089",
@@ -156,7 +156,7 @@ describe("the headers of a gateway", () => {
         "//x/caf\u00c3\u00a9",
         "/x#/../caf%C3%A9",
       ])
-        expect(await statusOf(path), path).toBe("429");
+        expect(await fetchStatus(path), path).toBe("429");
     } finally {
       await other.close();
     }
@@ -167,12 +167,12 @@ describe("the headers of a gateway", () => {
     ["x-forwarded-uri", ["X-Forwarded-Uri: /login", "x-forwarded-uri: /login"]],
     ["x-real-ip", ["X-Real-IP: 192.0.2.1", "X-Real-IP: 192.0.2.2"]],
     ["x-user-id", ["X-User-Id: a", "X-User-Id: b"]],
-  ])("are refused where there are two of one: %s", async (header, lines) => {
+  ])("are refused if there are two of one: %s", async (header, lines) => {
     expect(await sendLines(server.url, lines)).toMatch(new RegExp(`^HTTP/1.1 400 .*${header} must be sent once`, "s"));
     expect(await sendLines(server.url, lines, "?deny=403")).toMatch(/^HTTP\/1.1 403 .*x-sluice-status: 400/is);
   });
 
-  it("may go on in a second line where they are a list of addresses", async () => {
+  it("may continue in a second line if they are a list of addresses", async () => {
     const lines = [
       "X-Original-URI: /login",
       "X-Original-Method: POST",
@@ -190,7 +190,7 @@ describe("the headers of a gateway", () => {
     expect([as403.status, as403.headers.get("x-sluice-status")]).toEqual([403, "400"]);
   });
 
-  it("count who is last in X-Forwarded-For, since all before may be made up", async () => {
+  it("count the last address of X-Forwarded-For, since all before may be made up", async () => {
     const { "x-real-ip": _, ...rest } = login();
     const ask1 = (forwarded: string): Promise<Answer> => ask({ ...rest, "x-forwarded-for": forwarded });
     expect((await ask1(`1.2.3.4, ${ip}`)).status).toBe(204);
@@ -211,11 +211,11 @@ describe("the headers of a gateway", () => {
     ["x-user-id", { "x-user-id": "u".repeat(5_000) }],
     ["x-original-uri", { "x-original-uri": "/login", "x-forwarded-uri": "/free" }],
     ["x-original-method", { "x-original-method": "GET", "x-forwarded-method": "POST" }],
-  ])("are named where they are wrong: %s", async (header, headers) => {
+  ])("are named if they are wrong: %s", async (header, headers) => {
     const plain = await ask(headers);
     expect(plain.status).toBe(400);
     expect(plain.body).toMatchObject({ code: "invalid_request", problems: [{ field: header }] });
-    // Its client could make a gateway that passes what it has no answer for let it pass.
+    // Its client could make a gateway that passes requests without an answer let it pass.
     const as403 = await ask(headers, "?deny=403");
     expect([as403.status, as403.headers.get("x-sluice-status")]).toEqual([403, "400"]);
   });
@@ -225,7 +225,7 @@ describe("the headers of a gateway", () => {
     expect((await ask({ ...orders(), "x-original-uri": uri })).headers.get("x-ratelimit-policy")).toBe("orders");
   });
 
-  it("are any that the server is told of, in place of the usual ones too", async () => {
+  it("are any that are configured, in place of the usual ones too", async () => {
     const authorizeDimensions = { ip: "x-client", endpoint: "x-path", method: "x-verb" };
     const other = await startHttp(createLimiter({ policies }), { authorizeDimensions });
     try {
@@ -261,14 +261,14 @@ describe("the parameters of a sub-request", () => {
     ["deny", "?deny=401"],
     ["domain", "?domain="],
     ["policy", `?${"policy=a&".repeat(33)}`],
-  ])("are named where they are wrong: %s in %s", async (field, query) => {
+  ])("are named if they are wrong: %s in %s", async (field, query) => {
     const { status, headers, body } = await ask(orders(), query);
     expect(status).toBe(400);
     expect(body).toMatchObject({ code: "invalid_request", problems: [{ field }] });
     expect(headers.get("x-sluice-status")).toBeNull();
   });
 
-  it("say what policies there are not, whatever is asked for: that is the gateway's configuration", async () => {
+  it("report unknown policies, whatever is asked for: that is the gateway's configuration", async () => {
     const { status, body } = await ask(orders(), "?policy=nowhere&deny=403");
     expect([status, body.code]).toEqual([400, "policy_not_found"]);
   });
@@ -289,7 +289,7 @@ describe("the parameters of a sub-request", () => {
     ["x-forwarded-uri", "/x?%63ost=%31", "?policy=named&cost=1"],
     ["x-forwarded-uri", "/x?&cost=1&#fragment", "?cost=1"],
     ["x-forwarded-uri", "/x?nothing=ours", "?nothing=ours"],
-  ])("are not taken from the client where the gateway added its query: %s: %s as %s", async (header, uri, query) => {
+  ])("are not taken from the client if the gateway added its query: %s: %s as %s", async (header, uri, query) => {
     const { status, headers, body } = await ask({ "x-tenant": user, [header]: uri }, query);
     expect(query.includes("deny=403") ? [status, headers.get("x-sluice-status")] : [status, "400"]).toEqual([
       query.includes("deny=403") ? 403 : 400,
@@ -298,7 +298,7 @@ describe("the parameters of a sub-request", () => {
     expect(body).toMatchObject({ problems: [{ field: header }] });
   });
 
-  it("have nothing to do with what else a client says", async () => {
+  it("are unaffected by anything else a client sends", async () => {
     const headers = {
       ...{ "x-tenant": user, "x-original-uri": "/x?cost=9&policy=orders&preview=true", "x-idempotency-key": "k" },
       ...{ "x-sluice-cost": "9", "x-sluice-policy": "orders", "x-sluice-domain": "free", cost: "9", id: "k" },
@@ -310,13 +310,13 @@ describe("the parameters of a sub-request", () => {
   });
 });
 
-describe("counters that are away", () => {
+describe("unavailable counters", () => {
   const counters = failingCounters();
 
-  it("are told by 503 under policies that fail closed, which is a refusal, and pass under those that fail open", async () => {
+  it("cause 503 under policies that fail closed, which is a refusal, and pass under those that fail open", async () => {
     const limits = [{ by: ["user"], windows: ["4/h"] }];
-    const policiesOf = ["open", "closed"].map((id) => ({ id, match: { endpoint: `/${id}` }, on_failure: id, limits }));
-    const away = await startHttp(createLimiter({ policies: { policies: policiesOf }, counters }), {
+    const policies = ["open", "closed"].map((id) => ({ id, match: { endpoint: `/${id}` }, on_failure: id, limits }));
+    const away = await startHttp(createLimiter({ policies: { policies }, counters }), {
       authorizeDimensions: { user: "x-user-id" },
     });
     try {

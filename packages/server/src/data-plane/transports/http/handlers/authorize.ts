@@ -7,14 +7,14 @@ import { errorResponse, renderError } from "../errors.ts";
 import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
 
 /**
- * GET /v1/authorize: whether a gateway may let a request of its own pass on: 204, or why not. Where only a 403 is passed on
- * (`deny=403`), every refusal is one. That holds for a header or a path of the client's that cannot be read, too: else a client could
- * make the question fail, and a gateway that lets requests pass when it has no answer would let it pass.
+ * GET /v1/authorize: whether a gateway may let a request pass: 204, or why not. For gateways that pass on only a 403
+ * (`deny=403`), every refusal is one. That includes a client's header or path that cannot be read: otherwise a client
+ * could make the question fail, and a gateway that lets requests pass when it has no answer would let it pass.
  */
 export function authorize(request: HttpRequest, context: HttpContext): HttpResponse | Promise<HttpResponse> {
   const asked = readAuthorizeRequest(request, context.authorizeDimensions);
   const { check, denyAs403, headerProblems, queryProblems } = asked;
-  // What the client may have caused comes first, since it is a refusal, and an error may let the request pass.
+  // What the client may have caused comes first: it is a refusal, whereas an error may let the request pass.
   if (headerProblems.length > 0) {
     const response = errorResponse(renderError(invalid("headers of the sub-request", headerProblems)));
     return denyAs403 ? deniedAs403(response) : response;

@@ -1,8 +1,9 @@
-import { type CheckRequest, type Decision, parseShape } from "sluice";
+import type { CheckRequest, Decision } from "sluice";
+import { parseShape } from "sluice/shape";
 import { whenDecided } from "../../../service/decide.ts";
-import { maxToldFields } from "../../../service/tell-error.ts";
+import { maxErrorFields } from "../../../service/describe-error.ts";
 import { headerId } from "../../idempotency-key.ts";
-import { answerDecision, statusOf } from "../answer-decision.ts";
+import { answerDecision, decisionStatus } from "../answer-decision.ts";
 import { batchShape, checkShape, isBatch } from "../check-body.ts";
 import { renderError } from "../errors.ts";
 import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
@@ -19,21 +20,21 @@ export function check(request: HttpRequest, context: HttpContext): HttpResponse 
   );
 }
 
-/** An id in the body goes first. */
+/** An id in the body takes precedence. */
 function withHeaderId(asked: CheckRequest, request: HttpRequest, context: HttpContext): CheckRequest {
   return !context.idempotencyHeader || asked.id !== undefined ? asked : { ...asked, ...headerId(request, context) };
 }
 
-/** Most problems that the errors of one batch list together. */
+/** The most problems that the errors of one batch list together. */
 const maxBatchProblems = 200;
 
-/** Answers are written as they come, and not kept as objects until the last one is there. */
+/** Answers are written as they come, not kept as objects until the last one is there. */
 function checkBatch(request: HttpRequest, context: HttpContext): HttpResponse | Promise<HttpResponse> {
   const { checks } = parseShape(batchShape, request.body, "invalid_request", "the body");
   let problemsLeft = maxBatchProblems;
 
   function refuse(error: unknown): string {
-    const refusal = renderError(error, Math.min(maxToldFields, problemsLeft));
+    const refusal = renderError(error, Math.min(maxErrorFields, problemsLeft));
     problemsLeft = Math.max(0, problemsLeft - (refusal.problems?.length ?? 0));
     // The others were foreseen, and are counted.
     if (refusal.code === "internal") context.log.error("check.failed_in_batch", { err: error, route: "/v1/check" });
@@ -50,13 +51,15 @@ function checkBatch(request: HttpRequest, context: HttpContext): HttpResponse | 
   }
 
   const answers = checks.map(answerOne);
-  return answers.every((one) => typeof one === "string") ? batchOf(answers) : Promise.all(answers).then(batchOf);
+  return answers.every((one) => typeof one === "string")
+    ? renderBatch(answers)
+    : Promise.all(answers).then(renderBatch);
 }
 
-function batchOf(answers: readonly string[]): HttpResponse {
+function renderBatch(answers: readonly string[]): HttpResponse {
   return { status: 200, body: `{"answers":[${answers.join(",")}]}` };
 }
 
 function answer(decision: Decision): string {
-  return `{"status":${statusOf(decision)},"decision":${renderDecisionText(decision)}}`;
+  return `{"status":${decisionStatus(decision)},"decision":${renderDecisionText(decision)}}`;
 }

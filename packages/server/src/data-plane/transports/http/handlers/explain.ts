@@ -1,9 +1,10 @@
 import { explanation as explanationShape } from "@sluice/protocol/http";
-import { parseShape, renderExplanation } from "sluice";
+import { renderExplanation } from "sluice";
+import { parseShape } from "sluice/shape";
 import { checkShape } from "../check-body.ts";
 import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
 
-/** POST /v1/explain: how the answer to a check would come about. Takes nothing. `Accept: text/plain` gives prose. */
+/** POST /v1/explain: how the answer to a check would come about. Takes nothing. `Accept: text/plain` returns prose. */
 export async function explain(request: HttpRequest, { limiter }: HttpContext): Promise<HttpResponse> {
   const asked = parseShape(checkShape, request.body, "invalid_request", "the body");
   const explanation = await limiter.explain(asked);

@@ -6,8 +6,8 @@ import { hotKeysQuery } from "../hot-keys-query.ts";
 import { readQuery } from "../read-query.ts";
 
 /**
- * GET /v1/hot-keys: which counters are asked for most on this server, with all its workers. Subjects may be addresses, or keys that
- * open something: who asks without a token sees their hashes.
+ * GET /v1/hot-keys: which counters are asked for most on this server, including all its workers. Subjects may be
+ * addresses, or keys that open something: callers without a token see their hashes.
  */
 export function createHotKeys(): Handler {
   const hide = createHideSubject();

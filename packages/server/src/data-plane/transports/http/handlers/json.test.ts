@@ -146,14 +146,14 @@ describe("POST /json", () => {
     ],
     [{ domain: "shop", descriptors: [{ entries: [{ key: 1 }] }] }, "descriptors[0].entries[0].key: must be a text"],
     ['{ "__proto__": { "domain": "shop" } }', "__proto__: is not a known key"],
-  ])("refuses with 400 what is no such question: %j", async (body, detail) => {
+  ])("refuses an invalid question with 400: %j", async (body, detail) => {
     const answer = await post(body);
     expect([answer.status, answer.body.code]).toEqual([400, "invalid_request"]);
     expect(answer.body.detail).toContain(detail);
     expect((await post({ domain: "shop", descriptors: [acme] })).status).toBe(200);
   });
 
-  it("answers 503 where counters are away and the policy fails closed", async () => {
+  it("answers 503 if counters are unavailable and the policy fails closed", async () => {
     away = true;
     const kept = { entries: [{ key: "kept", value: "1" }] };
     expect((await post({ domain: "shop", descriptors: [acme] })).status).toBe(200);

@@ -1,5 +1,6 @@
 import { lease as leaseBody } from "@sluice/protocol/http";
-import { described, integer, objectOf, parseShape, refine, type SettledGrant, type Shape } from "sluice";
+import { described, integer, objectOf, parseShape, refine, type Shape } from "sluice/shape";
+import type { SettledGrant } from "sluice/store";
 import { maxHoldMs } from "sluice/store";
 import { type AskedLease, type LeasedCheck, maxWant } from "../../../service/lease.ts";
 import { resetShape } from "../check-body.ts";
@@ -11,10 +12,10 @@ const units = (description: string): Shape<number> =>
 
 const settled: Shape<SettledGrant> = refine(
   objectOf(
-    { epoch: described(integer({ min: 0, max: Number.MAX_SAFE_INTEGER }), "As the grant said.") },
+    { epoch: described(integer({ min: 0, max: Number.MAX_SAFE_INTEGER }), "The grant's epoch.") },
     {
-      spent: units("Decided by."),
-      kept: units("Still held: it goes over to the answer's epoch and times."),
+      spent: units("Units spent by decisions."),
+      kept: units("Still held: moves to the answer's epoch and times."),
       returned: units("Given back to the counters."),
     },
   ),
@@ -32,20 +33,20 @@ export const leaseShape: Shape<LeaseBody> = refine(
     {
       want: described(
         integer({ min: 0, max: maxWant }),
-        "How many units of cost are wanted. 0: none, an earlier grant is only settled.",
+        "How many units of cost are wanted. 0 only settles an earlier grant.",
         { default: 0 },
       ),
       hold_ms: described(
         integer({ min: 1, max: maxHoldMs }),
-        "For how long anything of it is to be spent at most. Absent: as long as the server thinks right.",
+        "How long it may be spent at most. Absent: the server decides.",
       ),
-      settled: described(settled, "What became of the last grant: of each unit at most once."),
+      settled: described(settled, "What became of the last grant: each unit at most once."),
     },
   ),
   ({ check, want = 0, hold_ms: holdMs, settled: told }) => ({ check, want, holdMs, settled: told }),
 );
 
-/** POST /v1/lease: takes so much at once, to be decided by elsewhere; renews that, and takes back what is left of it. */
+/** POST /v1/lease: takes units at once, to be spent by the client; renews them, and takes back what is left. */
 export async function lease(request: HttpRequest, context: HttpContext): Promise<HttpResponse> {
   const { check, ...asked } = parseShape(leaseShape, request.body, "invalid_request", "the body");
   return { status: 200, body: leaseBody.render(await context.lease(check, asked, request.caller)) };

@@ -3,7 +3,10 @@ import type { PolicySet } from "sluice";
 import type { Handler } from "../exchange.ts";
 import { policySetBody } from "../policy-body.ts";
 
-/** GET /v1/policies: what is in force, at which generation. There may be thousands: they are rendered once for each generation. */
+/**
+ * GET /v1/policies: the policies in force, and their generation. There may be thousands: they are rendered once per
+ * generation.
+ */
 export function createListPolicies(): Handler {
   let rendered: { readonly policySet: PolicySet; readonly generation: number; readonly text: string } | undefined;
   return (_request, { limiter }) => {

@@ -2,7 +2,7 @@ import type { Handler, HttpContext } from "../exchange.ts";
 import { type OpenApiOptions, renderOpenApi } from "../render-open-api.ts";
 import type { Route } from "../route.ts";
 
-/** GET /openapi.json: the route table, for machines. Takes the table late, being in it. */
+/** GET /openapi.json: the route table, for machines. Takes the table lazily, because it is part of it. */
 export function openApi(routes: () => readonly Route<HttpContext, string>[], api: OpenApiOptions): Handler {
   let document: string | undefined;
   return (_request, { version }) => {

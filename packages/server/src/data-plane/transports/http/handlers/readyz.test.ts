@@ -1,19 +1,19 @@
 import { createLimiter, SluiceError } from "sluice";
 import { describe, expect, it } from "vitest";
 import type { Access, Caller } from "../../../access/access.ts";
-import { permissionsOf } from "../../../access/roles.ts";
+import { rolePermissions } from "../../../access/roles.ts";
 import { startHttp } from "../testing/start-http.ts";
 
 const access: Access = {
   identify(token): Caller {
-    if (token === "looks") return { name: "v", may: new Set(permissionsOf.viewer) };
-    if (token === "asks") return { name: "c", may: new Set(permissionsOf.check) };
+    if (token === "looks") return { name: "v", may: new Set(rolePermissions.viewer) };
+    if (token === "asks") return { name: "c", may: new Set(rolePermissions.check) };
     throw new SluiceError("unauthenticated", "no");
   },
 };
 
 describe("GET /readyz of a server with tokens", () => {
-  it("tells everybody whether it is ready, and only who may look what is wrong, and where", async () => {
+  it("tells every client whether it is ready, and only those that may read what is wrong, and where", async () => {
     const place = { file: "/etc/hidden/p.yaml", line: 3, column: 5 };
     const away = [{ shard: "10.0.0.7:6379", cell: undefined, why: "is not connected" }];
     const server = await startHttp(createLimiter(), {

@@ -1,7 +1,7 @@
 import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
 import { statusBody } from "../status-body.ts";
 
-/** GET /v1/status: how this server stands, for who runs it. */
+/** GET /v1/status: the state of this server, for operators. */
 export function status(_request: HttpRequest, context: HttpContext): HttpResponse {
   return { status: 200, body: statusBody(context.status()) };
 }

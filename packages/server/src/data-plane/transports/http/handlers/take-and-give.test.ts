@@ -9,7 +9,7 @@ import {
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { silentLog } from "../../../../testing/test-service.ts";
 import type { Access } from "../../../access/access.ts";
-import { permissionsOf } from "../../../access/roles.ts";
+import { rolePermissions } from "../../../access/roles.ts";
 import { type StartedHttp, startHttp } from "../testing/start-http.ts";
 
 const policies = {
@@ -17,9 +17,9 @@ const policies = {
   default: "none",
 };
 
-/** Everybody is what their token says. */
+/** The token says what the caller may do. */
 const access: Access = {
-  identify: (token = "check") => ({ name: token, may: new Set(permissionsOf[token as "check"]) }),
+  identify: (token = "check") => ({ name: token, may: new Set(rolePermissions[token as "check"]) }),
 };
 
 let server: StartedHttp;
@@ -88,7 +88,7 @@ describe("an id of POST /v1/check", () => {
 });
 
 describe("POST /v1/charge", () => {
-  it("takes without asking, also what does not fit, and gives back below 0", async () => {
+  it("takes unconditionally, even what does not fit, and gives back below 0", async () => {
     const { status, headers } = await post("/v1/charge", { ...orders(), cost: 7 });
     expect([status, headers.get("content-type")]).toEqual([204, null]);
     expect(await remaining()).toBe(3);
@@ -98,7 +98,7 @@ describe("POST /v1/charge", () => {
     expect((await post("/v1/check", orders())).status).toBe(429);
   });
 
-  it("costs what the policy says, else 1, where it says nothing", async () => {
+  it("costs what the policy says, else 1, by default", async () => {
     await post("/v1/charge", orders());
     expect(await remaining()).toBe(9);
   });
@@ -119,7 +119,7 @@ describe("POST /v1/charge", () => {
 });
 
 describe("a receipt", () => {
-  it("is answered where it is asked for, and gives back once what was taken", async () => {
+  it("is returned if asked for, and gives back once what was taken", async () => {
     expect((await post("/v1/check", orders())).body.receipt).toBeUndefined();
     const { receipt } = (await post("/v1/check", { ...orders(), cost: 4, receipt: true })).body;
     expect(receipt).toEqual(expect.any(String));
@@ -142,7 +142,7 @@ describe("a receipt", () => {
     expect(body).not.toHaveProperty("receipt");
   });
 
-  it("that nobody gave is void, and one that is none is refused", async () => {
+  it("that was never issued is void, and a malformed one is refused", async () => {
     expect((await post("/v1/give-back", { receipt: "made up" })).body).toEqual({ given_back: false });
     for (const [field, body] of [
       ["receipt", {}],
@@ -158,7 +158,7 @@ describe("a receipt", () => {
 });
 
 describe("POST /v1/reset", () => {
-  it("forgets the counters, for operators, and tells in the log who wanted it", async () => {
+  it("forgets the counters, for operators, and logs who asked for it", async () => {
     await post("/v1/charge", { ...orders(), cost: 9 });
     const { status, body } = await post("/v1/reset", orders(), "operator");
     expect([status, body]).toEqual([200, { counters: [expect.objectContaining({ policy: "orders" })] }]);
@@ -166,7 +166,7 @@ describe("POST /v1/reset", () => {
     expect(logged).toMatchObject([{ caller: "operator", dimensions: { user } }]);
   });
 
-  it.each(["check", "viewer"])("is refused to who has the role %s, before the body is looked at", async (role) => {
+  it.each(["check", "viewer"])("is refused to a caller with the role %s, before the body is read", async (role) => {
     const { status, body } = await post("/v1/reset", "junk", role);
     expect(status).toBe(403);
     expect(body).toMatchObject({ code: "permission_denied", detail: expect.stringContaining("operator") });
@@ -180,7 +180,7 @@ describe("POST /v1/reset", () => {
   });
 });
 
-describe("counters elsewhere", () => {
+describe("remote counters", () => {
   const asked: unknown[] = [];
   const memory = new MemoryCounters();
   let away = false;
@@ -223,7 +223,7 @@ describe("counters elsewhere", () => {
     }
   });
 
-  it("that are away are told by 503 and a wait, without giving anything away", async () => {
+  it("that are unavailable cause 503 and a wait, without giving anything away", async () => {
     away = true;
     try {
       for (const [path, body] of [

@@ -15,7 +15,7 @@ export function authenticate(args: Arguments, { session }: CommandContext): stri
   return refuseToken(session, user, args.text(args.count - 1)) ?? ok;
 }
 
-/** Takes a token, or says why not. */
+/** Accepts a token, or returns why not. */
 export function refuseToken(session: Session, user: string | undefined, token: string): string | undefined {
   const answer = session.authenticate(user, token);
   return answer === "known" ? undefined : refusals[answer];

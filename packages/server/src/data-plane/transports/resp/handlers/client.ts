@@ -7,14 +7,14 @@ const maxNameLength = 128;
 const badName = failure("ERR", `names have at most ${maxNameLength} printable ASCII characters and no spaces`);
 const syntax = failure("ERR", "syntax error");
 
-/** What is wrong with what a client calls itself: it is shown in lines of `name=value`. */
+/** What is wrong with a client's name for itself: it is shown in lines of `name=value`. */
 export function problemOfName(name: string): string | undefined {
   return /^[!-~]*$/.test(name) && name.length <= maxNameLength ? undefined : badName;
 }
 
 type Subcommand = (args: Arguments, context: CommandContext) => string;
 
-/** CLIENT: what libraries say when they connect. Nobody sees anything of other clients. */
+/** CLIENT: what libraries send when they connect. No client sees anything of the others. */
 const subcommands: Readonly<Record<string, Subcommand>> = {
   ID: (_args, { session }) => integer(session.id),
   GETNAME: (_args, { session }) => (session.name === "" ? none(session.version) : bulk(session.name)),
@@ -34,7 +34,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     const attribute = args.bytes(2).toUpperCase();
     if (attribute === "LIB-NAME") session.libraryName = value;
     else if (attribute === "LIB-VER") session.libraryVersion = value;
-    else return failure("ERR", "CLIENT SETINFO knows LIB-NAME and LIB-VER");
+    else return failure("ERR", "CLIENT SETINFO supports LIB-NAME and LIB-VER");
     return ok;
   },
   INFO: (_args, { session }) => verbatim(`${describe(session)}\n`, session.version),
@@ -44,7 +44,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
   REPLY: (args) =>
     args.count === 3 && args.bytes(2).toUpperCase() === "ON"
       ? ok
-      : failure("ERR", "CLIENT REPLY knows ON only: every command is answered"),
+      : failure("ERR", "CLIENT REPLY supports only ON: every command is answered"),
 };
 
 export function client(args: Arguments, context: CommandContext): string {

@@ -30,7 +30,7 @@ export function describeCommands(args: Arguments, { commands, session }: Command
   }
 }
 
-/** Name, arity, flags, where keys are (first, last, step), categories, hints, specifications of keys, subcommands. */
+/** Name, arity, flags, where keys are (first, last, step), categories, hints, key specifications, subcommands. */
 function describe({ name, arity, hasKey, beforeAuth }: Command): string {
   const key = integer(hasKey === true ? 1 : 0);
   const flags = [...(hasKey === true ? ["write"] : []), "fast", ...(beforeAuth === true ? ["no_auth"] : [])];

@@ -3,10 +3,10 @@ import type { Arguments } from "../arguments.ts";
 import type { CommandContext } from "../command.ts";
 import { verbatim } from "../replies.ts";
 
-/** The version of Redis whose protocol this is, for clients that look. */
+/** The Redis version whose protocol this is, for clients that check. */
 const redisVersion = "7.2.0";
 
-type Figures = Readonly<Record<string, string | number>>;
+type Fields = Readonly<Record<string, string | number>>;
 
 /** INFO [section …] */
 export function info(args: Arguments, context: CommandContext): string {
@@ -15,21 +15,21 @@ export function info(args: Arguments, context: CommandContext): string {
   const everything = asked.size === 0 || ["all", "default", "everything"].some((word) => asked.has(word));
   const texts = Object.entries(sections)
     .filter(([name]) => everything || asked.has(name.toLowerCase()))
-    .map(([name, figures]) => renderSection(name, figures(context)));
+    .map(([name, read]) => renderSection(name, read(context)));
   return verbatim(texts.join("\r\n"), context.session.version);
 }
 
-const sections: Readonly<Record<string, (context: CommandContext) => Figures>> = {
-  Server: ({ service, figures }) => ({
+const sections: Readonly<Record<string, (context: CommandContext) => Fields>> = {
+  Server: ({ service, totals }) => ({
     redis_version: redisVersion,
     redis_mode: "standalone",
     sluice_version: service.version,
-    uptime_in_seconds: Math.floor(figures.uptimeMs() / 1_000),
+    uptime_in_seconds: Math.floor(totals.uptimeMs() / 1_000),
   }),
-  Clients: ({ figures }) => ({ connected_clients: figures.connections() }),
-  Stats: ({ figures }) => ({
-    total_connections_received: figures.connectionsTotal(),
-    total_commands_processed: figures.commandsTotal(),
+  Clients: ({ totals }) => ({ connected_clients: totals.connections() }),
+  Stats: ({ totals }) => ({
+    total_connections_received: totals.connectionsTotal(),
+    total_commands_processed: totals.commandsTotal(),
   }),
   Replication: () => ({ role: "master", connected_slaves: 0 }),
   Sluice: ({ service }) => {
@@ -47,7 +47,7 @@ const sections: Readonly<Record<string, (context: CommandContext) => Figures>> =
   },
 };
 
-function renderSection(name: string, figures: Figures): string {
-  const lines = Object.entries(figures).map(([figure, value]) => `${figure}:${value}\r\n`);
+function renderSection(name: string, fields: Fields): string {
+  const lines = Object.entries(fields).map(([field, value]) => `${field}:${value}\r\n`);
   return `# ${name}\r\n${lines.join("")}`;
 }

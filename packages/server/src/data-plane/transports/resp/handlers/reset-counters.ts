@@ -13,7 +13,10 @@ const anyThrottle: GivenLimit = {
   window: { limit: 1, per: { kind: "ms", ms: 1_000 }, burst: 1 },
 };
 
-/** SLUICE.RESET with the words of a check, or SLUICE.RESET KEY key for a counter of CL.THROTTLE. Answers how many were reset. */
+/**
+ * SLUICE.RESET with the words of a check, or SLUICE.RESET KEY key for a counter of CL.THROTTLE. Answers how many were
+ * reset.
+ */
 export async function resetCounters(args: Arguments, { service, session }: CommandContext): Promise<string> {
   const isKey = args.count === 3 && args.bytes(1).toUpperCase() === "KEY";
   const request = isKey ? { dimensions: { key: args.text(2) }, limits: [anyThrottle] } : parseCheck(args);

@@ -21,7 +21,7 @@ function createAsk(limiter: Limiter, maxLimits?: number): Ask {
     service,
     session,
     throttleLimits: createThrottleLimits(maxLimits),
-    figures: { uptimeMs: () => 0, connections: () => 1, connectionsTotal: () => 1, commandsTotal: () => 1 },
+    totals: { uptimeMs: () => 0, connections: () => 1, connectionsTotal: () => 1, commandsTotal: () => 1 },
     checks: { count: 0 },
     commands,
   };
@@ -41,7 +41,7 @@ function numbers(reply: string | Promise<string>): readonly number[] | string {
   return [...reply.matchAll(/:(-?\d+)\r\n/g)].map(([, number]) => Number(number));
 }
 
-/** A clock, and what CL.THROTTLE with these words is answered at its time. */
+/** A clock, and the answer to CL.THROTTLE with these words at its time. */
 function onClock(): { readonly clock: ManualClock; readonly throttle: (...words: (string | number)[]) => unknown } {
   const clock = new ManualClock();
   const ask = createAsk(createLimiter({ clock }));
@@ -73,7 +73,7 @@ class CellModel {
     this.#now += (BigInt(quarterMs) * this.#unitsPerMs) / 4n;
   }
 
-  /** Limited, limit, remaining, and the two times in units. −1 where there is none. */
+  /** Limited, limit, remaining, and the two times in units. −1 if there is none. */
   ask(
     { maxBurst, count, period }: Numbers,
     quantity: number,
@@ -154,7 +154,7 @@ describe("CL.THROTTLE", () => {
     expect(throttle("k", 2, 3, 1)).toEqual([1, 3, 0, 1, 1]);
   });
 
-  it("goes on with the same counter when the numbers change", () => {
+  it("continues with the same counter when the numbers change", () => {
     const { clock, throttle } = onClock();
     expect(throttle("k", 9, 10, 10, 5)).toEqual([0, 10, 5, -1, 5]);
     expect(throttle("k", 19, 10, 10, 1), "a larger burst").toEqual([0, 20, 14, -1, 6]);
@@ -194,11 +194,11 @@ describe("CL.THROTTLE", () => {
           const { answer, retry, reset } = model.ask(numbers, quantity);
           expect(got.slice(0, 3)).toEqual(answer);
           expect(got[3]).toBe(model.seconds(retry));
-          // Where an interval is no whole number of nanoseconds, up to a millisecond above whole seconds is not told.
+          // If an interval is not a whole number of nanoseconds, up to a millisecond above whole seconds is ignored.
           const isExact = Number.isInteger((period * 1_000 * 2 ** 20) / count);
           const whole = model.seconds(reset);
           const allowed = isExact && given.length === 1 ? [whole] : [whole, Math.max(model.seconds(reset, -1), 1)];
-          // And nanoseconds of one limit, told by another that has none, are a second more.
+          // And nanoseconds of one limit, reported by another that has none, are a second more.
           if (given.length > 1) allowed.push(model.seconds(reset, 1));
           expect(allowed).toContain(got[4]);
         }
@@ -218,7 +218,7 @@ describe("CL.THROTTLE", () => {
     [["k", "999999999", "1", "86400"], "max_burst must be such that a full burst flows out again within 100 years"],
     [["k", "1", "1", "1", "-1"], "quantity must be a whole number from 0 to 9007199254740991, not '-1'"],
     [["k", "1", "1", "1", "9\r\n9"], "quantity must be a whole number from 0 to 9007199254740991, not '9 9'"],
-    [["k", "200000", "1", "1", "100001"], "quantity must be at most 100000 where the limit has room for more"],
+    [["k", "200000", "1", "1", "100001"], "quantity must be at most 100000 if the limit has room for more"],
     [["a".repeat(4_097), "1", "1", "1"], "dimensions.key is 4097 characters long; at most 4096 are allowed"],
     [["k", "1", "1"], "wrong number of arguments for 'cl.throttle' command"],
     [["k", "1", "1", "1", "1", "1"], "wrong number of arguments for 'cl.throttle' command"],
@@ -226,7 +226,7 @@ describe("CL.THROTTLE", () => {
     expect(onClock().throttle(...words)).toBe(`-ERR ${message}\r\n`);
   });
 
-  it("keeps limits that are asked for, however many others come", () => {
+  it("keeps limits that are in use, however many others come", () => {
     const clock = new ManualClock();
     const ask = createAsk(createLimiter({ clock }), 10);
     for (let i = 0; i < 100; i++) {
@@ -235,7 +235,7 @@ describe("CL.THROTTLE", () => {
     }
   });
 
-  it("allows everything while counters are away, and tells the limit as whole", async () => {
+  it("allows everything while counters are unavailable, and shows the limit as full", async () => {
     const ask = createAsk(createLimiter({ counters: away() }));
     for (const quantity of [1, 0, 1e9])
       expect(await ask("CL.THROTTLE", "k", 15, 30, 60, quantity)).toBe("*5\r\n:0\r\n:16\r\n:16\r\n:-1\r\n:0\r\n");
@@ -251,14 +251,14 @@ describe("CL.THROTTLE while the kill switch is on", () => {
     return (...words) => numbers(ask("CL.THROTTLE", ...words));
   };
 
-  it.each([1, 5, 0, 1e9])("is limited until it ends where that is closed, for %d", (quantity) => {
+  it.each([1, 5, 0, 1e9])("is limited until it ends if that is closed, for %d", (quantity) => {
     expect(forced("closed")("k", 15, 30, 60, quantity)).toEqual([1, 16, 0, 90, 90]);
   });
 
-  it.each([1, 5, 0, 1e9])("is not limited where that is open, for %d", (quantity) => {
+  it.each([1, 5, 0, 1e9])("is not limited if that is open, for %d", (quantity) => {
     expect(forced("open")("k", 15, 30, 60, quantity)).toEqual([0, 16, 16, -1, 0]);
   });
 });
 
-/** A store that is never there. */
-const away = (): CounterStore => failingCounters(() => new Error("nobody is there"));
+/** A store that is never available. */
+const away = (): CounterStore => failingCounters(() => new Error("unavailable"));

@@ -1,4 +1,5 @@
-import { type Decision, maxCost } from "sluice";
+import type { Decision } from "sluice";
+import { maxCost } from "sluice/internal";
 import { whenDecided } from "../../../service/decide.ts";
 import type { Arguments } from "../arguments.ts";
 import type { CommandContext } from "../command.ts";
@@ -19,20 +20,20 @@ export function throttle(
   const limit = throttleLimits.find(args);
   const dimensions = { key: args.text(1) };
   const { limits, capacity } = limit;
-  // What is larger than the limit never fits, however large it is.
+  // A quantity above the limit never fits, however large it is.
   const quantity = args.count === 5 ? 1 : readWhole(args.text(5), "quantity", 0, Number.MAX_SAFE_INTEGER);
   if (quantity > maxCost && quantity <= capacity)
-    throw invalidWord("quantity", `must be at most ${maxCost} where the limit has room for more`);
+    throw invalidWord("quantity", `must be at most ${maxCost} if the limit has room for more`);
   if (quantity === 0 || quantity > maxCost) {
     const decided = service.decide.one({ dimensions, limits, cost: 0, preview: true });
     return whenDecided(decided, (decision) => encodePeek(decision, limit, quantity > 0));
   }
   const decided = service.decide.one({ dimensions, limits, cost: quantity });
-  // Spelt out: most answers are there at once, and need no function to wait with.
+  // Written out: most answers are synchronous, and need no async function.
   return decided instanceof Promise ? decided.then((decision) => encode(decision, limit)) : encode(decided, limit);
 }
 
-/** Whether it was limited, the limit, what remains, and in how many seconds to come back, and it is whole again. */
+/** Whether it was limited, the limit, what remains, and the seconds until a retry and until it is full again. */
 function encode(decision: Decision, limit: ThrottleLimit): string {
   const { allowed, remaining = 0, retryAfterMs, resetAfterMs = 0 } = decision;
   if (isUncounted(decision)) return encodeUncounted(limit);
@@ -42,7 +43,7 @@ function encode(decision: Decision, limit: ThrottleLimit): string {
   return `*5\r\n:1\r\n:${limit.capacity}\r\n:${remaining}\r\n:${retry}\r\n:${reset}\r\n`;
 }
 
-/** How the counter stands: nothing of it always fits, more than all of it never does. */
+/** How the counter stands: a cost of 0 always fits, more than all of it never does. */
 function encodePeek(decision: Decision, limit: ThrottleLimit, isTooMuch: boolean): string {
   if (isUncounted(decision)) return encodeUncounted(limit);
   if (decision.degraded !== undefined) return encode(decision, limit);
@@ -50,7 +51,10 @@ function encodePeek(decision: Decision, limit: ThrottleLimit, isTooMuch: boolean
   return `*5\r\n:${isTooMuch ? 1 : 0}\r\n:${limit.capacity}\r\n:${decision.remaining ?? 0}\r\n:-1\r\n:${reset}\r\n`;
 }
 
-/** Counters are away, which denies nobody here, or the kill switch lets everything pass; where it denies, it does. */
+/**
+ * The counters are unavailable, which denies nothing here, or the kill switch allows everything; if it denies, that
+ * counts.
+ */
 function isUncounted({ reason, allowed, degraded }: Decision): boolean {
   return reason === "degraded" && (allowed || degraded !== "kill_switch");
 }
@@ -61,8 +65,8 @@ function encodeUncounted({ capacity }: ThrottleLimit): string {
 }
 
 /**
- * Rounded up. Where a unit of the limit is worth a fraction of a nanosecond more or less, a time that is whole seconds by its
- * numbers is counted a little longer, and comes here as a millisecond too much.
+ * Rounded up. If a unit of the limit is worth a fraction of a nanosecond more or less, a time of whole seconds is
+ * counted slightly longer, and arrives here as a millisecond too much.
  */
 function secondsUntilReset(ms: number, isExact: boolean): number {
   return Math.ceil((isExact || ms <= 1 ? ms : ms - 1) / 1_000);

@@ -15,7 +15,7 @@ export interface RateLimitDescriptor {
   limit?:
     | RateLimitDescriptor_RateLimitOverride
     | undefined;
-  /** In place of the request's. An explicit 0 only checks. */
+  /** Replaces the request's addend. An explicit 0 only checks. */
   hitsAddend?:
     | number
     | undefined;
@@ -28,7 +28,7 @@ export interface RateLimitDescriptor_Entry {
   value: string;
 }
 
-/** A limit that the proxy brings along, in place of the configured one. */
+/** A limit from the proxy, which replaces the configured one. */
 export interface RateLimitDescriptor_RateLimitOverride {
   requestsPerUnit: number;
   unit: RateLimitUnit;

@@ -1,0 +1,11 @@
+import { execFile } from "node:child_process";
+import path from "node:path";
+import { promisify } from "node:util";
+
+/** Runs a suite as a quick run, and returns the JSON object that it prints last. */
+export async function runQuickly(suite: string): Promise<Record<string, unknown>> {
+  const file = path.join(import.meta.dirname, "..", `${suite}.ts`);
+  const args = ["-C", "source", "--expose-gc", file, "--quick", "--json"];
+  const { stdout } = await promisify(execFile)(process.execPath, args);
+  return JSON.parse(stdout.trimEnd().split("\n").at(-1)!);
+}

@@ -1,0 +1,35 @@
+import type { UsagePeriodBody } from "@sluice/protocol/admin";
+import type { AdminRequests, CallOptions } from "./admin-requests.ts";
+import type { Listing } from "./listing.ts";
+
+/** Which usage to list. */
+export interface UsageFilter extends CallOptions {
+  /** The length of a period. Absent: `hour`. */
+  readonly step?: "minute" | "hour" | "day" | undefined;
+  /** Periods that begin at `fromMs` or later, and before `toMs`. Absent: the last 24 hours. */
+  readonly fromMs?: number | undefined;
+  readonly toMs?: number | undefined;
+  readonly policy?: string | undefined;
+  readonly limitName?: string | undefined;
+  /** Subjects of this dimension, or one of them. Absent: the totals. */
+  readonly dimension?: string | undefined;
+  readonly subject?: string | undefined;
+  /** What to list separately. */
+  readonly groupBy?: readonly ("policy" | "limit" | "subject")[] | undefined;
+}
+
+/** How much policies and subjects were used. */
+export class AdminUsage {
+  readonly #requests: AdminRequests;
+
+  constructor(requests: AdminRequests) {
+    this.#requests = requests;
+  }
+
+  /** Oldest first. Periods without decisions are left out. */
+  list({ fromMs, toMs, limitName, groupBy, signal, timeoutMs, ...filter }: UsageFilter = {}): Listing<UsagePeriodBody> {
+    const group_by = groupBy === undefined || groupBy.length === 0 ? undefined : groupBy.join(",");
+    const query = { ...filter, from_ms: fromMs, to_ms: toMs, limit_name: limitName, group_by };
+    return this.#requests.list("usage", query, { signal, timeoutMs });
+  }
+}

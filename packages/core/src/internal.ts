@@ -1,0 +1,76 @@
+/**
+ * `sluice/internal`: what Sluice's own packages share. It may change in any release: the packages are published together and
+ * each pins its siblings' exact versions. Applications need nothing from here.
+ */
+export {
+  aFunction,
+  anObject,
+  aText,
+  type CheckedCall,
+  checkOptions,
+  numberFrom,
+  type OptionForm,
+  type OptionForms,
+  oneOf,
+  optionsError,
+  trueOrFalse,
+} from "./check-options.ts";
+export { systemClock } from "./clock.ts";
+export type { MemoryCountersStats } from "./counters/memory-counters.ts";
+export type { ShadowDenial } from "./decision/decision.ts";
+export { printable, printableJson, printableLines } from "./decision/printable.ts";
+export { maxTextLength, redactText } from "./decision/redact-text.ts";
+export { rememberPerLimit, rememberPerWindow } from "./decision/remember-per-window.ts";
+export { type HeaderGeneration, headerGenerations } from "./decision/render-headers.ts";
+export type { ProblemBody } from "./decision/render-problem.ts";
+export { outageDecision } from "./decision/uncounted-decision.ts";
+export { errorCodes, renderPath } from "./errors.ts";
+export {
+  Deadlines,
+  Flight,
+  type LineTime,
+  mayRepeat,
+  type Peer,
+  type PendingQuestion,
+  retryAtMs,
+} from "./failing/deadlines.ts";
+export { mostExcusedMs, Stalls, whyLate } from "./failing/stalls.ts";
+export type { HotKeyTotals } from "./hot-keys/hot-keys.ts";
+export { Lease } from "./leases/lease.ts";
+export { type HeldLease, LeaseHolder, type LeaseOutcome } from "./leases/lease-holder.ts";
+export type { LeasedCountersStats } from "./leases/leased-counters.ts";
+export type { LeaseGrant, ResetCounter, SnapshotInfo, TogetherOptions } from "./limiter.ts";
+export { maxPreviewCacheMs } from "./limiter-options.ts";
+export { type FoundDescriptor, findDescriptor, hasDescriptors } from "./match/find-descriptor.ts";
+export type { ResetOptions } from "./match/find-subject-counters.ts";
+export { inRollout } from "./match/in-rollout.ts";
+export {
+  defaultDeadlineMs,
+  defaultIdTtlMs,
+  maxBlockMs,
+  maxCost,
+  maxDeadlineMs,
+  maxDimensionLength,
+  maxDimensions,
+  maxIdLength,
+  maxIdTtlMs,
+  maxNamedPolicies,
+  maxNameLength,
+} from "./policy/bounds.ts";
+export { defaultPolicyId, isBuiltInDefault } from "./policy/default-policy.ts";
+export type { DescriptorEntry, DescriptorNode } from "./policy/descriptor.ts";
+export { limitScope } from "./policy/limit-scope.ts";
+export { parseDuration, renderDuration } from "./policy/parse-duration.ts";
+export { parseMoment } from "./policy/parse-moment.ts";
+export { defaultPolicy } from "./policy/parse-policies.ts";
+export { algorithms, type FailMode, type SubjectLimit, type Trial } from "./policy/policy.ts";
+export { renderPolicyProblem } from "./policy/render-policy-problem.ts";
+export { renderWindow } from "./policy/render-window.ts";
+export { windowLabel, withLabel } from "./policy/window-label.ts";
+export { identifyingDimensions } from "./request/read-dimension.ts";
+export { validateRequest } from "./request/validate-request.ts";
+export { canonicalValue } from "./subject/canonical-value.ts";
+export { parseCidr } from "./subject/cidr-set.ts";
+export { hostAddress, isLoopback } from "./subject/host-address.ts";
+export { defaultIpv6PrefixBits, parseIp, renderIp } from "./subject/ip-address.ts";
+export { untrackedList } from "./untracked-list.ts";

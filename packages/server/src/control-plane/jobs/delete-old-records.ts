@@ -1,0 +1,56 @@
+import type { PolicyStore } from "@sluice/sql";
+import { tallyKeptMinutes } from "../rollouts/read-tallies.ts";
+import { deleteOldUsage, type UsageKept } from "../usage/usage-upkeep.ts";
+
+export interface DeletedRecords {
+  readonly audit: number;
+  readonly nodes: number;
+  readonly tallies: number;
+  readonly overrides: number;
+  /** Periods of usage. */
+  readonly usage: number;
+}
+
+/** How long records are kept. */
+export interface Kept {
+  readonly auditMs: number;
+  readonly usage: UsageKept;
+}
+
+const minuteMs = 60_000;
+const dayMs = 24 * 60 * minuteMs;
+/** Nodes that have not reported for this long are gone. */
+const nodeKeptMs = dayMs;
+/** Nodes end overrides by their own clocks, so ended overrides are stored until every clock agrees. */
+const overrideKeptMs = 60 * minuteMs;
+/** How many entries are deleted in one statement. */
+const auditAtOnce = 1_000;
+
+/**
+ * Deletes what is no longer needed: old audit records and usage, nodes that are gone, metrics of rollouts, overrides
+ * that have ended. The end of an override is not audited: the entry of its beginning names it.
+ */
+export async function deleteOldRecords(store: PolicyStore, nowMs: number, kept: Kept): Promise<DeletedRecords> {
+  const audit = await deleteOldAudit(store, nowMs - kept.auditMs);
+  const { nodes, tallies } = await store.note(async (note) => ({
+    nodes: await note.deleteNodesSeenBefore(nowMs - nodeKeptMs),
+    tallies: await note.deleteTalliesBefore(Math.floor(nowMs / minuteMs) - tallyKeptMinutes),
+  }));
+  const endedBeforeMs = nowMs - overrideKeptMs;
+  const ended = await store.read(async (view) =>
+    (await view.subjectLimits()).some(({ untilMs }) => untilMs !== undefined && untilMs < endedBeforeMs),
+  );
+  // Ended overrides do not affect decisions, so deleting them is not a new generation.
+  const overrides = ended ? await store.change((change) => change.deleteEndedSubjectLimits(endedBeforeMs)) : 0;
+  const usage = await deleteOldUsage(store, nowMs, kept.usage);
+  return { audit, nodes, tallies, overrides, usage };
+}
+
+/** In parts, so that decisions of this process and changes of others continue in between. */
+async function deleteOldAudit(store: PolicyStore, beforeMs: number): Promise<number> {
+  for (let deleted = 0; ; ) {
+    const some = await store.note((note) => note.deleteAuditBefore(beforeMs, auditAtOnce));
+    deleted += some;
+    if (some < auditAtOnce) return deleted;
+  }
+}

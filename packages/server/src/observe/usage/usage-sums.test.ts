@@ -1,0 +1,156 @@
+import fc from "fast-check";
+import { type CheckRequest, createLimiter, ManualClock } from "sluice";
+import { describe, expect, it } from "vitest";
+import { otherUsage, type UsageCounts, UsageSums } from "./usage-sums.ts";
+
+const policies = {
+  policies: [
+    {
+      id: "api",
+      match: { endpoint: "/api" },
+      limits: [{ by: ["user"], windows: ["3/s", "5/m"] }],
+      on_failure: "open",
+    },
+    { id: "search", match: { endpoint: "/search" }, limits: [{ name: "all", by: ["tenant"], windows: ["4/m"] }] },
+    { id: "trial", match: { endpoint: "/api" }, mode: "shadow", limits: [{ by: ["user"], windows: ["1/h"] }] },
+  ],
+  default: "none",
+};
+
+const createChecks = () => {
+  const clock = new ManualClock();
+  const limiter = createLimiter({ policies, clock });
+  return { clock, check: (request: CheckRequest) => limiter.checkSync(request) };
+};
+
+const brief = (sums: readonly UsageCounts[]) =>
+  sums.map(({ policy, limit, dimension, subject, decided, allowed, denied, cost }) => [
+    ...[policy, limit, dimension, subject],
+    ...[decided, allowed, denied, cost],
+  ]);
+
+describe("sums of usage", () => {
+  it("count a decision once for the limit that spoke, and once for each tracked subject", () => {
+    const { check } = createChecks();
+    const sums = new UsageSums({ dimensions: ["tenant", "user"] });
+    for (let i = 0; i < 5; i++) {
+      const request = { dimensions: { endpoint: "/api", user: "u1", tenant: "acme" } };
+      sums.count(request, check(request));
+    }
+    const anonymous = { dimensions: { endpoint: "/search", tenant: "globex" }, cost: 4 };
+    sums.count(anonymous, check(anonymous));
+    const taken = sums.take();
+    expect(brief(taken)).toEqual([
+      ["api", "user", "", "", 5, 3, 2, 3],
+      ["api", "user", "tenant", "acme", 5, 3, 2, 3],
+      ["api", "user", "user", "u1", 5, 3, 2, 3],
+      ["search", "all", "", "", 1, 1, 0, 4],
+      ["search", "all", "tenant", "globex", 1, 1, 0, 4],
+    ]);
+    expect([...taken[0]!.denials!.values()]).toEqual([{ reason: "over_limit", window: "3/s", denied: 2 }]);
+    expect(taken[0]!.shadowDenied).toBe(4);
+    expect(sums.take()).toEqual([]);
+  });
+
+  it("leave out previews and replayed decisions", () => {
+    const { check } = createChecks();
+    const sums = new UsageSums({ dimensions: [] });
+    const dimensions = { endpoint: "/api", user: "u1" };
+    for (const request of [
+      { dimensions, preview: true },
+      { dimensions, id: "a" },
+      { dimensions, id: "a" },
+    ])
+      sums.count(request, check(request));
+    expect(brief(sums.take())).toEqual([["api", "user", "", "", 1, 1, 0, 1]]);
+  });
+
+  it("stay within their bounds, and count the rest together", () => {
+    const { check } = createChecks();
+    const sums = new UsageSums({ dimensions: ["tenant"], maxSubjects: 2, maxLimits: 1 });
+    for (const tenant of ["a", "b", "c", "d", "a"]) {
+      const request = { dimensions: { endpoint: "/api", user: tenant, tenant } };
+      sums.count(request, check(request));
+    }
+    const search = { dimensions: { endpoint: "/search", tenant: "z" } };
+    sums.count(search, check(search));
+    expect(brief(sums.take())).toEqual([
+      ["api", "user", "", "", 5, 5, 0, 5],
+      ["api", "user", "tenant", "a", 2, 2, 0, 2],
+      ["api", "user", "tenant", "b", 1, 1, 0, 1],
+      ["api", "user", "tenant", otherUsage, 2, 2, 0, 2],
+      [otherUsage, otherUsage, "", "", 1, 1, 0, 1],
+      [otherUsage, otherUsage, "tenant", otherUsage, 1, 1, 0, 1],
+    ]);
+    expect(sums.untracked).toBe(3);
+  });
+
+  it("track no more subjects in the next period, until names are forgotten", () => {
+    const { check } = createChecks();
+    const sums = new UsageSums({ dimensions: ["tenant"], maxSubjects: 1 });
+    const count = (tenant: string): readonly string[] => {
+      const request = { dimensions: { endpoint: "/api", user: tenant, tenant } };
+      sums.count(request, check(request));
+      return sums.take().flatMap(({ dimension, subject }) => (dimension === "" ? [] : [subject]));
+    };
+    expect([count("a"), count("b"), count("a")]).toEqual([["a"], [otherUsage], ["a"]]);
+    sums.forgetNames();
+    expect([count("b"), count("a")]).toEqual([["b"], [otherUsage]]);
+  });
+
+  it("name a bounded number of windows that callers bring along", () => {
+    const sums = new UsageSums({ dimensions: [] });
+    const { check } = createChecks();
+    const denied = { ...check({ dimensions: { endpoint: "/api", user: "u" } }), allowed: false };
+    for (let limit = 1; limit <= 1_000; limit++)
+      sums.count({}, { ...denied, reason: "over_limit", window: { ...denied.window!, limit } });
+    const [counts] = sums.take();
+    const denials = [...counts!.denials!.values()];
+    expect(denials.length).toBeLessThan(100);
+    expect(denials.reduce((sum, one) => sum + one.denied, 0)).toBe(1_000);
+    expect(denials.at(-1)).toMatchObject({ window: otherUsage });
+  });
+
+  it("add up to the decisions, whatever the traffic, the bounds and the times of taking", () => {
+    const step = fc.record({
+      endpoint: fc.constantFrom("/api", "/search", "/none"),
+      tenant: fc.constantFrom("a", "b", "c", undefined),
+      user: fc.constantFrom("u1", "u2"),
+      cost: fc.integer({ min: 1, max: 3 }),
+      takes: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), fc.integer({ min: 1, max: 4 }), (steps, maxSubjects) => {
+        const { check, clock } = createChecks();
+        const sums = new UsageSums({ dimensions: ["tenant"], maxSubjects });
+        const expected = { decided: 0, allowed: 0, denied: 0, cost: 0, ofTenants: 0 };
+        const taken: UsageCounts[] = [];
+        for (const { endpoint, tenant, user, cost, takes } of steps) {
+          clock.advance(100);
+          const request = { dimensions: { endpoint, user, ...(tenant === undefined ? {} : { tenant }) }, cost };
+          const decision = check(request);
+          sums.count(request, decision);
+          expected.decided += 1;
+          expected[decision.allowed ? "allowed" : "denied"] += 1;
+          if (decision.allowed) expected.cost += cost;
+          if (tenant !== undefined) expected.ofTenants += 1;
+          if (takes) taken.push(...sums.take());
+        }
+        taken.push(...sums.take());
+        const total = { decided: 0, allowed: 0, denied: 0, cost: 0, ofTenants: 0 };
+        for (const { dimension, decided, allowed, denied, cost, denials } of taken) {
+          if (dimension === "tenant") total.ofTenants += decided;
+          else {
+            total.decided += decided;
+            total.allowed += allowed;
+            total.denied += denied;
+            total.cost += cost;
+          }
+          const byWindow = [...(denials?.values() ?? [])].reduce((sum, one) => sum + one.denied, 0);
+          expect(byWindow).toBe(denied);
+        }
+        expect(total).toEqual(expected);
+      }),
+    );
+  });
+});

@@ -1,0 +1,187 @@
+import type { CheckRequest, Decision, Window } from "sluice";
+import { renderWindow } from "sluice/internal";
+
+/** What a policy's limit was used, in total or by one subject. */
+export interface UsageCounts {
+  readonly policy: string;
+  readonly limit: string;
+  /** The dimension that subjects are tracked by, and the subject; both are empty for the total. */
+  readonly dimension: string;
+  readonly subject: string;
+  decided: number;
+  allowed: number;
+  denied: number;
+  /** What was charged. */
+  cost: number;
+  degraded: number;
+  shadowDenied: number;
+  /** Denials by reason and window; undefined if there are none. */
+  denials: Map<string, UsageDenials> | undefined;
+}
+
+export interface UsageDenials {
+  readonly reason: string;
+  /** The window that denied, as policies write it; empty if none did. */
+  readonly window: string;
+  denied: number;
+}
+
+export interface UsageSumsOptions {
+  /** The dimensions whose subjects are tracked. */
+  readonly dimensions: readonly string[];
+  /** The most subjects of all dimensions together, and the most limits, until `forgetNames`. Others share the one below. */
+  readonly maxSubjects?: number | undefined;
+  readonly maxLimits?: number | undefined;
+}
+
+/** Stands for all limits, subjects or windows above the bound. */
+export const otherUsage = "(other)";
+
+/** Windows that deny, of one limit and subject. */
+const maxWindows = 50;
+
+/**
+ * Sums of decisions since the last `take`. A decision counts once, for the limit that spoke, and once more for its subject of
+ * each tracked dimension. Every check ends here, so counting finds its sums by the window's identity and allocates only for what
+ * is new.
+ *
+ * Callers choose subjects, and may bring limits and windows of their choice, so the number of each is bounded, and with it the
+ * number of rows that are stored. If there are more, those that come first have separate sums.
+ */
+export class UsageSums {
+  readonly #dimensions: readonly string[];
+  readonly #maxSubjects: number;
+  readonly #maxLimits: number;
+  #limits = new Map<string, LimitUsage>();
+  #byWindow = new Map<Window, LimitUsage>();
+  /** Every subject and limit with separate sums since `forgetNames`. */
+  readonly #subjectNames = new Set<string>();
+  readonly #limitNames = new Set<string>();
+  #untracked = 0;
+
+  constructor({ dimensions, maxSubjects = 50_000, maxLimits = 20_000 }: UsageSumsOptions) {
+    this.#dimensions = dimensions;
+    this.#maxSubjects = maxSubjects;
+    this.#maxLimits = maxLimits;
+  }
+
+  /** Decisions whose subject was above the bound, and counts as `otherUsage`. Only grows. */
+  get untracked(): number {
+    return this.#untracked;
+  }
+
+  count({ dimensions }: CheckRequest, decision: Decision): void {
+    // A preview takes nothing, and a replayed decision was counted before.
+    if (decision.preview || decision.replayed) return;
+    const { window } = decision;
+    const usage = (window === undefined ? undefined : this.#byWindow.get(window)) ?? this.#findLimit(decision);
+    add(usage.total, decision);
+    const tracked = this.#dimensions;
+    for (let i = 0; i < tracked.length; i++) {
+      const subject = dimensions?.[tracked[i]!];
+      if (subject !== undefined) add(usage.subjects[i]!.get(subject) ?? this.#addSubject(usage, i, subject), decision);
+    }
+  }
+
+  /** All sums since the last time. */
+  take(): readonly UsageCounts[] {
+    const limits = [...this.#limits.values()];
+    this.#limits = new Map();
+    this.#byWindow = new Map();
+    return limits.flatMap(({ total, subjects }) => [total, ...subjects.flatMap((counts) => [...counts.values()])]);
+  }
+
+  /** Lets other subjects and limits have separate sums. To be called once a day. */
+  forgetNames(): void {
+    this.#subjectNames.clear();
+    this.#limitNames.clear();
+  }
+
+  #findLimit(decision: Decision): LimitUsage {
+    const { policy = "", scope = "", window } = decision;
+    const key = JSON.stringify([policy, scope]);
+    let usage = this.#limits.get(key);
+    if (usage === undefined) {
+      if (!admit(this.#limitNames, key, this.#maxLimits)) return this.#other();
+      usage = createLimitUsage(policy, scope, this.#dimensions.length);
+      this.#limits.set(key, usage);
+    }
+    // Limits that requests bring along have a window each: they must not fill the map.
+    if (window !== undefined && this.#byWindow.size < this.#maxLimits) this.#byWindow.set(window, usage);
+    return usage;
+  }
+
+  #other(): LimitUsage {
+    let usage = this.#limits.get(otherUsage);
+    if (usage === undefined) {
+      usage = createLimitUsage(otherUsage, otherUsage, this.#dimensions.length);
+      this.#limits.set(otherUsage, usage);
+    }
+    return usage;
+  }
+
+  #addSubject({ total, subjects }: LimitUsage, index: number, asked: string): UsageCounts {
+    const isTracked = admit(this.#subjectNames, `${index} ${asked}`, this.#maxSubjects);
+    if (!isTracked) this.#untracked += 1;
+    const subject = isTracked ? asked : otherUsage;
+    const known = isTracked ? undefined : subjects[index]!.get(subject);
+    if (known !== undefined) return known;
+    const counts = createCounts(total.policy, total.limit, this.#dimensions[index]!, subject);
+    subjects[index]!.set(subject, counts);
+    return counts;
+  }
+}
+
+/** Whether a name is known, or there is room for it. */
+function admit(names: Set<string>, name: string, most: number): boolean {
+  if (names.has(name)) return true;
+  if (names.size >= most) return false;
+  names.add(name);
+  return true;
+}
+
+interface LimitUsage {
+  readonly total: UsageCounts;
+  /** For each tracked dimension. */
+  readonly subjects: readonly Map<string, UsageCounts>[];
+}
+
+function createLimitUsage(policy: string, limit: string, dimensions: number): LimitUsage {
+  return {
+    total: createCounts(policy, limit, "", ""),
+    subjects: Array.from({ length: dimensions }, () => new Map<string, UsageCounts>()),
+  };
+}
+
+function createCounts(policy: string, limit: string, dimension: string, subject: string): UsageCounts {
+  return {
+    ...{ policy, limit, dimension, subject, decided: 0, allowed: 0, denied: 0, cost: 0 },
+    ...{ degraded: 0, shadowDenied: 0, denials: undefined },
+  };
+}
+
+function add(counts: UsageCounts, decision: Decision): void {
+  counts.decided += 1;
+  if (decision.allowed) {
+    counts.allowed += 1;
+    counts.cost += decision.cost;
+  } else addDenial(counts, decision);
+  if (decision.degraded !== undefined) counts.degraded += 1;
+  if (decision.shadow.length > 0) counts.shadowDenied += 1;
+}
+
+function addDenial(counts: UsageCounts, { reason, window }: Decision): void {
+  counts.denied += 1;
+  const name = window === undefined ? "" : (window.name ?? renderWindow(window));
+  counts.denials ??= new Map();
+  const { denials: byWindow } = counts;
+  const known = byWindow.get(`${reason} ${name}`);
+  if (known !== undefined) {
+    known.denied += 1;
+    return;
+  }
+  const shown = byWindow.size < maxWindows ? name : otherUsage;
+  const denials = byWindow.get(`${reason} ${shown}`);
+  if (denials === undefined) byWindow.set(`${reason} ${shown}`, { reason, window: shown, denied: 1 });
+  else denials.denied += 1;
+}

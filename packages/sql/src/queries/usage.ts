@@ -1,0 +1,339 @@
+import { createHash } from "node:crypto";
+import { type Kysely, sql } from "kysely";
+import type { StoreNote, StoreView, UsageQuery } from "../policy-store.ts";
+import type { UsageCounts, UsageRow, UsageSeries, UsageStep, UsageSum } from "../records.ts";
+import { replaceUnstorable } from "../storable.ts";
+import { textKey } from "../text-key.ts";
+import type { Session } from "../transact.ts";
+import { parseLimit } from "./parse-limit.ts";
+
+const stepSeconds: Readonly<Record<UsageStep, number>> = { minute: 60, hour: 3_600, day: 86_400 };
+
+/** Rows in one statement: SQLite takes 32 766 parameters, and a row has at most nine. */
+const rowsAtOnce = 500;
+
+const sumColumns = ["decided", "allowed", "denied", "cost", "degraded", "shadow_denied"] as const;
+
+/** Field and column of what usage may be kept apart by. */
+const groupColumns = { policy: "policy", limit: "limit_name", subject: "subject" } as const;
+
+export function createUsageView({ tables, all }: Session): Pick<StoreView, "usage" | "usageDenials"> {
+  // Kysely cannot follow a table that is chosen at run time.
+  const untyped = tables as unknown as Kysely<{ [table: string]: { [column: string]: unknown } }>;
+
+  /** The series that are asked for, joined with a table of their periods, in this order. */
+  const filtered = (table: string, query: UsageQuery, order: readonly string[]) => {
+    let selected = untyped
+      .selectFrom("sluice_usage_series")
+      .innerJoin(table, `${table}.series`, "sluice_usage_series.id")
+      .where("step_s", "=", stepSeconds[query.step])
+      .where("start_s", ">=", Math.ceil(query.fromMs / 1_000))
+      .where("start_s", "<", Math.ceil(query.toMs / 1_000))
+      .where("dimension", "=", query.dimension ?? "");
+    if (query.policy !== undefined) selected = selected.where("policy", "=", query.policy);
+    if (query.limit !== undefined) selected = selected.where("limit_name", "=", query.limit);
+    if (query.subject !== undefined) selected = selected.where("subject_key", "=", textKey(query.subject));
+    for (const column of order) selected = selected.orderBy(column);
+    const { after } = query;
+    if (after === undefined) return selected;
+    const [startMs, ...fields] = after;
+    const columns = ["start_s", ...query.by.map((field) => groupColumns[field])];
+    const last = [startMs / 1_000, ...fields];
+    // The first column that differs is greater.
+    return selected.where((is) =>
+      is.or(
+        columns.map((column, i) =>
+          is.and([...columns.slice(0, i).map((same, j) => is(same, "=", last[j])), is(column, ">", last[i])]),
+        ),
+      ),
+    );
+  };
+
+  return {
+    async usage(query) {
+      const apart = ["start_s", ...query.by.map((field) => groupColumns[field])];
+      const rows: readonly Row[] = await all(
+        filtered("sluice_usage", query, apart)
+          .select(apart)
+          .select(sumColumns.map((column) => total(column).as(`sum_${column}`)))
+          .groupBy(apart)
+          .limit(parseLimit(query.atMost)),
+      );
+      return rows.map((row) => ({ ...periodFromRow(row, query), ...countsFromRow(row) }));
+    },
+
+    async usageDenials(query) {
+      const apart = ["start_s", ...query.by.map((field) => groupColumns[field]), "reason", "window_name"];
+      const rows: readonly Row[] = await all(
+        filtered("sluice_usage_denials", query, apart)
+          .select(apart)
+          .select(total("denied").as("sum_denied"))
+          .groupBy(apart)
+          .limit(parseLimit(query.atMost)),
+      );
+      return rows.map((row) => {
+        const { reason, window_name: window, sum_denied: denied } = row as unknown as DenialsRow;
+        return { ...periodFromRow(row, query), reason, window, denied };
+      });
+    },
+  };
+}
+
+export function createUsageNote(
+  session: Session,
+): Pick<StoreNote, "addUsage" | "rollUpUsage" | "deleteOldestUsage" | "deleteUnusedUsageSeries"> {
+  const { database, tables, all, run } = session;
+
+  /** Whether this flush is the next one of its boot. In one transaction with its sums, so both are added or neither. */
+  async function isNew(node: string, boot: string, sequence: number): Promise<boolean> {
+    const rows = await all(
+      tables
+        .insertInto("sluice_usage_flushes")
+        .values({ node, boot, sequence, at_ms: database.nowMs() })
+        .onConflict((conflict) =>
+          conflict
+            .columns(["node", "boot"])
+            .doUpdateSet((set) => ({ sequence: set.ref("excluded.sequence"), at_ms: set.ref("excluded.at_ms") }))
+            .where((is) => is("sluice_usage_flushes.sequence", "<", is.ref("excluded.sequence"))),
+        )
+        .returning("sequence"),
+    );
+    return rows.length > 0;
+  }
+
+  async function putSeries(sums: readonly IdentifiedSum[]): Promise<void> {
+    const rows = new Map(sums.map(({ id, sum }) => [id, seriesRow(id, sum)]));
+    for (const part of inParts([...rows.values()]))
+      await run(
+        tables
+          .insertInto("sluice_usage_series")
+          .values(part)
+          .onConflict((conflict) =>
+            conflict
+              .column("id")
+              .doUpdateSet((set) => ({ seen_s: set.ref("excluded.seen_s") }))
+              .where((is) => is("sluice_usage_series.seen_s", "<", is.ref("excluded.seen_s"))),
+          ),
+      );
+  }
+
+  async function addSums(sums: readonly IdentifiedSum[]): Promise<void> {
+    const rows = sums.map(({ id, sum }) => ({
+      series: id,
+      step_s: 60,
+      start_s: sum.startMs / 1_000,
+      ...rowFromCounts(sum),
+    }));
+    for (const part of inParts(rows))
+      await run(
+        tables
+          .insertInto("sluice_usage")
+          .values(part)
+          .onConflict((conflict) =>
+            conflict
+              .columns(["series", "step_s", "start_s"])
+              .doUpdateSet((set) =>
+                Object.fromEntries(
+                  sumColumns.map((column) => [
+                    column,
+                    set(`sluice_usage.${column}`, "+", set.ref(`excluded.${column}`)),
+                  ]),
+                ),
+              ),
+          ),
+      );
+  }
+
+  async function addDenials(sums: readonly IdentifiedSum[]): Promise<void> {
+    const rows = sums.flatMap(({ id, sum }) =>
+      sum.denials.map(({ reason, window, denied }) => ({
+        ...{ series: id, step_s: 60, start_s: sum.startMs / 1_000 },
+        ...{ reason, window_name: window, denied },
+      })),
+    );
+    for (const part of inParts(rows))
+      await run(
+        tables
+          .insertInto("sluice_usage_denials")
+          .values(part)
+          .onConflict((conflict) =>
+            conflict
+              .columns(["series", "step_s", "start_s", "reason", "window_name"])
+              .doUpdateSet((set) => ({ denied: set("sluice_usage_denials.denied", "+", set.ref("excluded.denied")) })),
+          ),
+      );
+  }
+
+  /** Locks the mark until the sums are committed, so that adding up the hour waits for them, or finds a new mark. */
+  async function markHours(node: string, sums: readonly IdentifiedSum[]): Promise<void> {
+    const hours = new Set(sums.map(({ sum }) => startOf("hour", sum.startMs / 1_000)));
+    await run(
+      tables
+        .insertInto("sluice_usage_marks")
+        .values([...hours].sort((a, b) => a - b).map((hour_s) => ({ hour_s, node })))
+        .onConflict((conflict) =>
+          conflict.columns(["hour_s", "node"]).doUpdateSet((set) => ({ node: set.ref("excluded.node") })),
+        ),
+    );
+  }
+
+  /** Sums of the shorter periods within a longer one, in place of what was there. */
+  async function addUp(from: UsageStep, to: UsageStep, start: number): Promise<void> {
+    const within = { from: stepSeconds[from], to: stepSeconds[to] };
+    const sums = tables
+      .selectFrom("sluice_usage")
+      .where("step_s", "=", within.from)
+      .where("start_s", ">=", start)
+      .where("start_s", "<", start + within.to);
+    await run(
+      tables
+        .insertInto("sluice_usage")
+        .columns(["series", "step_s", "start_s", ...sumColumns])
+        .expression(
+          sums
+            .select(["series", constant(within.to).as("step_s"), constant(start).as("start_s")])
+            .select(sumColumns.map((column) => total(column).as(column)))
+            .groupBy("series"),
+        )
+        .onConflict((conflict) =>
+          conflict
+            .columns(["series", "step_s", "start_s"])
+            .doUpdateSet((set) =>
+              Object.fromEntries(sumColumns.map((column) => [column, set.ref(`excluded.${column}`)])),
+            ),
+        ),
+    );
+    await run(
+      tables
+        .insertInto("sluice_usage_denials")
+        .columns(["series", "step_s", "start_s", "reason", "window_name", "denied"])
+        .expression(
+          tables
+            .selectFrom("sluice_usage_denials")
+            .where("step_s", "=", within.from)
+            .where("start_s", ">=", start)
+            .where("start_s", "<", start + within.to)
+            .select([
+              "series",
+              constant(within.to).as("step_s"),
+              constant(start).as("start_s"),
+              "reason",
+              "window_name",
+            ])
+            .select(total("denied").as("denied"))
+            .groupBy(["series", "reason", "window_name"]),
+        )
+        .onConflict((conflict) =>
+          conflict
+            .columns(["series", "step_s", "start_s", "reason", "window_name"])
+            .doUpdateSet((set) => ({ denied: set.ref("excluded.denied") })),
+        ),
+    );
+  }
+
+  return {
+    async addUsage({ node, boot, sequence, sums }) {
+      if (!(await isNew(node, boot, sequence))) return false;
+      if (sums.length === 0) return true;
+      // In one order for all nodes, so that two flushes never wait for each other.
+      const identified = sums
+        .map((sum) => ({ id: seriesId(sum), sum: replaceUnstorable(sum) }))
+        .sort((a, b) => a.id - b.id || a.sum.startMs - b.sum.startMs);
+      await putSeries(identified);
+      await addSums(identified);
+      await addDenials(identified);
+      await markHours(node, identified);
+      return true;
+    },
+
+    async rollUpUsage() {
+      const [mark] = await all(tables.selectFrom("sluice_usage_marks").select("hour_s").orderBy("hour_s").limit(1));
+      if (mark === undefined) return false;
+      await run(tables.deleteFrom("sluice_usage_marks").where("hour_s", "=", mark.hour_s));
+      await addUp("minute", "hour", mark.hour_s);
+      await addUp("hour", "day", startOf("day", mark.hour_s));
+      return true;
+    },
+
+    async deleteOldestUsage(step, beforeMs) {
+      const step_s = stepSeconds[step];
+      const [oldest] = await all(
+        tables.selectFrom("sluice_usage").select("start_s").where("step_s", "=", step_s).orderBy("start_s").limit(1),
+      );
+      if (oldest === undefined || oldest.start_s * 1_000 >= beforeMs) return false;
+      for (const table of ["sluice_usage", "sluice_usage_denials"] as const)
+        await run(tables.deleteFrom(table).where("step_s", "=", step_s).where("start_s", "=", oldest.start_s));
+      return true;
+    },
+
+    async deleteUnusedUsageSeries(beforeMs) {
+      await run(tables.deleteFrom("sluice_usage_flushes").where("at_ms", "<", beforeMs));
+      return run(tables.deleteFrom("sluice_usage_series").where("seen_s", "<", Math.floor(beforeMs / 1_000)));
+    },
+  };
+}
+
+interface IdentifiedSum {
+  readonly id: number;
+  readonly sum: UsageSum;
+}
+
+type Row = Readonly<Record<string, unknown>>;
+
+interface DenialsRow {
+  readonly reason: string;
+  readonly window_name: string;
+  readonly sum_denied: number;
+}
+
+/**
+ * The number of a series: 53 bits of a digest, so that a node needs no answer of the store to know it. Of a million series two
+ * share a number once in twenty thousand stores.
+ */
+function seriesId({ policy, limit, dimension, subject }: UsageSeries): number {
+  const digest = createHash("sha256")
+    .update(JSON.stringify([policy, limit, dimension, subject]))
+    .digest();
+  return digest.readUInt32BE(0) * 2 ** 21 + (digest.readUInt32BE(4) >>> 11);
+}
+
+function seriesRow(id: number, { policy, limit, dimension, subject, startMs }: UsageSum) {
+  const seen = startOf("day", startMs / 1_000);
+  return { id, policy, limit_name: limit, dimension, subject, subject_key: textKey(subject), seen_s: seen };
+}
+
+function startOf(step: UsageStep, second: number): number {
+  return second - (second % stepSeconds[step]);
+}
+
+/** A sum as a whole number: PostgreSQL would answer with a decimal one. */
+function total(column: string): ReturnType<typeof sql<number>> {
+  return sql<number>`cast(sum(${sql.ref(column)}) as bigint)`;
+}
+
+function constant(value: number): ReturnType<typeof sql<number>> {
+  return sql<number>`cast(${value} as bigint)`;
+}
+
+function* inParts<Row>(rows: readonly Row[]): Generator<readonly Row[]> {
+  for (let start = 0; start < rows.length; start += rowsAtOnce) yield rows.slice(start, start + rowsAtOnce);
+}
+
+function rowFromCounts({ decided, allowed, denied, cost, degraded, shadowDenied }: UsageCounts) {
+  return { decided, allowed, denied, cost, degraded, shadow_denied: shadowDenied };
+}
+
+function countsFromRow(row: Row): UsageCounts {
+  const [decided, allowed, denied, cost, degraded, shadowDenied] = sumColumns.map((column) => row[`sum_${column}`]);
+  return { decided, allowed, denied, cost, degraded, shadowDenied } as unknown as UsageCounts;
+}
+
+function periodFromRow(row: Row, { by, dimension }: UsageQuery): Omit<UsageRow, keyof UsageCounts> {
+  return {
+    startMs: (row.start_s as number) * 1_000,
+    policy: by.includes("policy") ? (row.policy as string) : undefined,
+    limit: by.includes("limit") ? (row.limit_name as string) : undefined,
+    dimension: by.includes("subject") ? dimension : undefined,
+    subject: by.includes("subject") ? (row.subject as string) : undefined,
+  };
+}
