@@ -54,8 +54,9 @@ export interface GrpcTestClient {
   close(): void;
 }
 
-export function connectForTest(address: string): GrpcTestClient {
-  const client = new Client(address, credentials.createInsecure(), {
+/** `ca`: the authority that vouches for the server. Absent: in clear text. */
+export function connectForTest(address: string, ca?: Buffer): GrpcTestClient {
+  const client = new Client(address, ca === undefined ? credentials.createInsecure() : credentials.createSsl(ca), {
     "grpc.enable_retries": 0,
     // Clients of one process share connections by default.
     "grpc.use_local_subchannel_pool": 1,

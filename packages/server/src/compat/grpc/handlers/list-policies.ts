@@ -64,7 +64,7 @@ function sendPolicies(
       // A slow reader may have lost its token meanwhile.
       call.admitAgain();
       // Another server can send the rest.
-      if (context.draining.aborted) throw new SluiceError("not_ready", "the server is about to stop; ask another one");
+      if (context.draining.begun) throw new SluiceError("not_ready", "the server is about to stop; ask another one");
     }
     if (!over) stream.end();
   }

@@ -127,8 +127,11 @@ describe("health", () => {
   });
 
   it("is read again for each new watcher, and earlier watchers are notified too", () => {
-    const { signal } = new AbortController();
-    const feed = createHealthFeed({ accepting: () => accepting, countersStatus: () => undefined, draining: signal });
+    const feed = createHealthFeed({
+      accepting: () => accepting,
+      countersStatus: () => undefined,
+      draining: { begun: false },
+    });
     const first: string[] = [];
     const second: string[] = [];
     const stopFirst = feed.watch((health) => first.push(health));

@@ -1,5 +1,6 @@
 import { HealthCheckResponse_ServingStatus as ServingStatus } from "@sluice/protocol/health";
 import type { Service } from "../../service/service.ts";
+import type { Draining } from "./draining.ts";
 
 /** Serves only while its counters can be reached, which is what its callers expect of its name. */
 const strictName = "ratelimiter.v1.RateLimiterService";
@@ -14,7 +15,7 @@ export const healthNames: readonly string[] = [
   "ratelimit",
 ];
 
-type Looked = Pick<Service, "accepting" | "countersStatus"> & { readonly draining: AbortSignal };
+type Looked = Pick<Service, "accepting" | "countersStatus"> & { readonly draining: Pick<Draining, "begun"> };
 
 /** `answering`: as policies say, from counters or by `on_failure`. `counting`: and every server that holds counters is asked. */
 export type Health = "counting" | "answering" | "stopping";
@@ -31,7 +32,7 @@ export function servingStatus(service: string, health: Health): ServingStatus | 
 }
 
 function readHealth({ accepting, countersStatus, draining }: Looked): Health {
-  if (!accepting() || draining.aborted) return "stopping";
+  if (!accepting() || draining.begun) return "stopping";
   return countersStatus()?.ready === false ? "answering" : "counting";
 }
 

@@ -38,11 +38,11 @@ export class HeldConnection {
 
   /** Starts waiting calls in order, while few enough answers are unsent. */
   proceedWaiting(): void {
-    // A call that is answered at once comes back to here.
-    if (this.waiting.size === 0 || this.#isProceeding) return;
+    // A call that is answered at once comes back to here. After the end of the connection, an answer would reach nobody.
+    if (this.waiting.size === 0 || this.#isProceeding || this.closed) return;
     this.#isProceeding = true;
     for (const call of this.waiting) {
-      if (!this.hasRoom) break;
+      if (!this.hasRoom || this.closed) break;
       this.waiting.delete(call);
       call.proceed();
     }

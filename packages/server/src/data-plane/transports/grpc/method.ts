@@ -11,14 +11,15 @@ import type { Caller } from "../../access/access.ts";
 import type { OwnLimits } from "../../access/limit-own-api.ts";
 import type { Permission } from "../../access/roles.ts";
 import type { Service } from "../../service/service.ts";
+import type { Draining } from "./draining.ts";
 import type { HealthFeed } from "./health.ts";
 import type { PlainWriter } from "./in-place-writer.ts";
 import type { StreamShares } from "./stream-shares.ts";
 
 /** What handlers may ask. */
 export interface GrpcContext extends Service {
-  /** Aborted when the server stops: streams that would go on for ever end themselves. */
-  readonly draining: AbortSignal;
+  /** Begins when the server stops: streams that would go on for ever end themselves. */
+  readonly draining: Draining;
   /** How far streams are read ahead of their decisions. */
   readonly shares: StreamShares;
   readonly health: HealthFeed;
@@ -74,6 +75,8 @@ export interface MessageStream extends AnswerStream {
   /** Receives no request until `resume`. What the client sends meanwhile is bounded by flow control. */
   pause(): void;
   resume(): void;
+  /** Reports whether decisions are under way for it. A call that is over keeps its place until they are made. */
+  busy(isBusy: boolean): void;
 }
 
 /** One request, many answers. It ends the stream itself. */

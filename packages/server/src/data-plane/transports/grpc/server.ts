@@ -1,10 +1,10 @@
-import { setMaxListeners } from "node:events";
 import type { Socket } from "node:net";
 import { limitOwnApi } from "../../access/limit-own-api.ts";
 import { countChecks } from "../../service/count-checks.ts";
 import type { Service } from "../../service/service.ts";
 import type { Transport } from "../transport.ts";
 import { Turns } from "../turns.ts";
+import { Draining } from "./draining.ts";
 import type { Engine, EngineLimits, EngineOptions } from "./engine.ts";
 import { createGrpcJsEngine } from "./grpc-js/server.ts";
 import { createHealthFeed } from "./health.ts";
@@ -60,9 +60,7 @@ export function createGrpcServer(
   service: Service & Pick<GrpcContext, "envoyHeaders" | "idempotencyHeader"> & Partial<Pick<GrpcContext, "ownLimits">>,
   options: GrpcServerOptions = {},
 ): Transport {
-  const stopping = new AbortController();
-  setMaxListeners(0, stopping.signal);
-  const draining = stopping.signal;
+  const draining = new Draining();
   const context: GrpcContext = {
     ...service,
     decide: countChecks(service.decide, service.metrics.checkCount("grpc")),
@@ -92,7 +90,7 @@ export function createGrpcServer(
         if (open.size === 0) resolve();
       });
       engine.leave();
-      stopping.abort();
+      draining.begin();
       let cut = 0;
       const bound = setTimeout(() => {
         cut = open.size;

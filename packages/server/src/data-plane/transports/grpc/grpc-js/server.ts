@@ -162,6 +162,7 @@ function streamOf(
     },
     pause: () => void call.pause(),
     resume: () => void call.resume(),
+    busy(): void {},
   };
 }
 

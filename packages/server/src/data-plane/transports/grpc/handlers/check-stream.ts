@@ -39,18 +39,22 @@ export function checkStream(
   }
 
   function wait(checks: number): void {
-    if (undecided === 0) context.shares.begin();
+    if (undecided === 0) {
+      context.shares.begin();
+      stream.busy(true);
+    }
     undecided += checks;
   }
 
   function waitNoMore(checks: number): void {
     undecided -= checks;
-    if (undecided === 0) context.shares.end();
+    if (undecided > 0) return;
+    context.shares.end();
+    stream.busy(false);
   }
 
   function leave(): void {
     over = true;
-    context.draining.removeEventListener("abort", end);
   }
 
   function end(): void {
@@ -97,6 +101,5 @@ export function checkStream(
 
   stream.onOver(leave);
   stream.read(take, end);
-  context.draining.addEventListener("abort", end, { once: true });
-  if (context.draining.aborted) end();
+  stream.onOver(context.draining.onBegin(end));
 }

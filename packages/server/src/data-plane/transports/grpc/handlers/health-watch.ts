@@ -22,19 +22,11 @@ export function healthWatch(
     stream.write(codec.write({ status }));
   }
 
-  function stop(): void {
-    unwatch();
-    context.draining.removeEventListener("abort", end);
-  }
-
   function end(): void {
-    stop();
     report("stopping");
     stream.end();
   }
 
-  const unwatch = context.health.watch(report);
-  stream.onOver(stop);
-  context.draining.addEventListener("abort", end, { once: true });
-  if (context.draining.aborted) end();
+  stream.onOver(context.health.watch(report));
+  stream.onOver(context.draining.onBegin(end));
 }

@@ -24,8 +24,6 @@ export function reflect(
       stream.fail(error);
     }
   };
-  stream.onOver(() => draining.removeEventListener("abort", end));
   stream.read(answer, end);
-  draining.addEventListener("abort", end, { once: true });
-  if (draining.aborted) end();
+  stream.onOver(draining.onBegin(end));
 }

@@ -34,15 +34,14 @@ export interface PlainAnswer {
   readonly body: Buffer;
 }
 
-function plainAnswer(status: number, text: string): PlainAnswer {
-  const fields: readonly Field[] = [
-    [":status", String(status)],
-    ["content-type", "text/plain"],
-  ];
+function plainAnswer(status: number, text: string, ...more: readonly Field[]): PlainAnswer {
+  const fields: readonly Field[] = [[":status", String(status)], ["content-type", "text/plain"], ...more];
   return { headers: encodeHeaders(fields), body: Buffer.from(`${text}\n`) };
 }
 
-export const notPost: PlainAnswer = plainAnswer(405, "This port answers gRPC, which is POST alone.");
+export const notPost: PlainAnswer = plainAnswer(405, "This port answers gRPC, which is POST alone.", ["allow", "POST"]);
+/** To HEAD, whose answers have no body. */
+export const notPostHead: PlainAnswer = { ...notPost, body: Buffer.alloc(0) };
 export const notGrpc: PlainAnswer = plainAnswer(
   415,
   "This port answers gRPC. Send content-type: application/grpc, and te: trailers.",

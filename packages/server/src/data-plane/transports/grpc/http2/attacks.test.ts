@@ -1,89 +1,29 @@
-import type { Socket } from "node:net";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
-import { CheckBatchRequest, CheckRequest, RateLimiterDefinition as service } from "@sluice/protocol";
-import { type CounterStore, createLimiter, type Limiter, MemoryCounters } from "sluice";
+import { CheckBatchRequest, CheckRequest } from "@sluice/protocol";
 import { afterEach, describe, expect, it } from "vitest";
-import { createMetrics, type Metrics } from "../../../../observe/telemetry/metrics.ts";
 import { createGatedCounters } from "../../../../testing/gated-counters.ts";
-import { connectForTest, type GrpcTestClient } from "../../../../testing/grpc-client.ts";
-import { createTestService, type ListeningTransport, listenForTest } from "../../../../testing/test-service.ts";
-import { wholeGrpcServer } from "../../../../testing/whole-servers.ts";
-import { createDecide } from "../../../service/decide.ts";
-import type { GrpcServerOptions } from "../server.ts";
 import { ErrorCode, Flag, FrameType, maxPayload, maxWindow, preface } from "./frames.ts";
-import { frame, message, RawClient, requestBlock, uint32 } from "./testing/raw-client.ts";
+import { AttackedServer, watchMemory } from "./testing/attacked-server.ts";
+import { frame, message, type RawClient, requestBlock, uint32 } from "./testing/raw-client.ts";
 
 /**
  * Attacks on the frames of HTTP/2, by raw sockets on a real server: each is cut short, holds little, and leaves a neighbour on
- * another connection alone. What clients can do by whole calls is in `../attacks.test.ts`.
+ * another connection alone. What clients can do by whole calls is in `../attacks.test.ts`, and what they can do to streams in
+ * `stream-attacks.test.ts`.
  */
 
 const mebibyte = 1024 * 1024;
 const patience = { timeout: 30_000, interval: 20 };
-let listening: ListeningTransport | undefined;
-let attackers: RawClient[] = [];
-let neighbours: GrpcTestClient[] = [];
-let decided: number;
-let metrics: Metrics;
-/** The server's ends of connections. */
-let accepted: Socket[];
+const server = new AttackedServer();
 
-function limiterOn(counters: CounterStore = new MemoryCounters()): Limiter {
-  const limits = [{ by: ["user"], algorithm: "fixed_window", windows: [{ limit: 1_000_000_000, per: "never" }] }];
-  return createLimiter({ policies: { policies: [{ id: "calls", limits }], default: "none" }, counters });
-}
+afterEach(() => server.close());
 
-async function listen(counters?: CounterStore, options: GrpcServerOptions = {}): Promise<void> {
-  const limiter = limiterOn(counters);
-  decided = 0;
-  metrics = createMetrics({ version: "0", sources: { generation: () => 1 } });
-  const decide = createDecide({ limiter, metrics, observe: (_, { preview }) => (decided += preview ? 0 : 1) });
-  const transport = wholeGrpcServer(createTestService(limiter, { metrics, decide }), { ...options, engine: "sluice" });
-  accepted = [];
-  const accept = (socket: Socket): void => {
-    accepted.push(socket);
-    transport.accept(socket);
-  };
-  listening = await listenForTest("grpc", { ...transport, accept });
-}
-
-async function attack(settings?: Uint8Array): Promise<RawClient> {
-  const client = await RawClient.open(listening!.port, settings);
-  attackers.push(client);
-  return client;
-}
-
-/** A client on another connection is answered, again and again. */
-async function neighbourIsWell(): Promise<void> {
-  const neighbour = connectForTest(listening!.address);
-  neighbours.push(neighbour);
-  for (let i = 0; i < 20; i++)
-    expect(await neighbour.call(service, "check", { ...request, preview: true })).toMatchObject({ allowed: true });
-}
-
-afterEach(async () => {
-  for (const attacker of attackers) attacker.destroy();
-  for (const neighbour of neighbours) neighbour.close();
-  attackers = [];
-  neighbours = [];
-  await listening?.close();
-  listening = undefined;
-});
-
-setFlagsFromString("--expose-gc");
-const collect = runInNewContext("gc") as () => void;
-
-/** Live bytes, on the heap and beside it; attackers send the same buffers again and again. */
-function liveBytes(): number {
-  collect();
-  const { heapUsed, arrayBuffers } = process.memoryUsage();
-  return heapUsed + arrayBuffers;
-}
-
-function watchMemory(): () => number {
-  const before = liveBytes();
-  return () => liveBytes() - before;
+/** An attack in clear text, and the same over TLS. */
+function itBothWays(name: string, attack: () => Promise<void>): void {
+  it(name, attack);
+  it(`${name}, over TLS`, () => {
+    server.secure = true;
+    return attack();
+  });
 }
 
 const request = CheckRequest.fromPartial({ dimensions: { user: "ada" } });
@@ -126,10 +66,10 @@ async function flood(attacker: RawClient, bytes: (i: number) => Uint8Array, most
 }
 
 describe("resets", () => {
-  it("by the client are cut short when there are too many of them", async () => {
-    await listen();
+  itBothWays("by the client are cut short when there are too many of them", async () => {
+    await server.listen();
     const grown = watchMemory();
-    const attacker = await attack();
+    const attacker = await server.attack();
     const perTurn = 500;
     const pairs = (turn: number): Buffer =>
       Buffer.concat(
@@ -141,19 +81,19 @@ describe("resets", () => {
       );
     await flood(attacker, pairs, 1_000);
     await expect.poll(() => [attacker.goAway, attacker.closed], patience).toEqual([ErrorCode.enhanceYourCalm, true]);
-    expect(decided).toBe(0);
-    await neighbourIsWell();
+    expect(server.decided).toBe(0);
+    await server.neighbourIsWell();
     await expect.poll(grown, patience).toBeLessThan(10 * mebibyte);
-    expect(await metrics.render()).toContain(
+    expect(await server.metrics.render()).toContain(
       'sluice_connections_turned_away_total{protocol="grpc",reason="flood"} 1\n',
     );
   });
 
-  it("leave calls that were begun in their places until counters have answered", async () => {
+  itBothWays("leave calls that were begun in their places until counters have answered", async () => {
     const counters = createGatedCounters();
     const held = { perConnection: mebibyte, knownCallers: 2 * mebibyte, unknownCallers: mebibyte };
-    await listen(counters, { held });
-    const attacker = await attack();
+    await server.listen(counters, { held });
+    const attacker = await server.attack();
     for (let i = 0; i < 1_000; i++)
       attacker.send(call(2 * i + 1), frame(FrameType.resetStream, 0, 2 * i + 1, uint32(ErrorCode.cancel)));
     attacker.send(call(2_001));
@@ -182,44 +122,44 @@ describe("resets", () => {
   for (const [name, mistake] of Object.entries(mistakes))
     it(`that a client provokes are cut short: ${name}`, async () => {
       const counters = createGatedCounters();
-      await listen(counters);
-      const attacker = await attack();
+      await server.listen(counters);
+      const attacker = await server.attack();
       await flood(attacker, (i) => Buffer.concat([call(2 * i + 1), mistake(2 * i + 1)]), 2_000);
       await expect.poll(() => [attacker.goAway, attacker.closed], patience).toEqual([ErrorCode.enhanceYourCalm, true]);
       expect(counters.taken).toBeLessThan(300);
       counters.open();
-      await neighbourIsWell();
+      await server.neighbourIsWell();
     });
 
   it("are not provoked by HEADERS on a stream that is over: the connection ends", async () => {
-    await listen();
-    const attacker = await attack();
+    await server.listen();
+    const attacker = await server.attack();
     attacker.send(call(1));
     await expect.poll(() => attacker.answer(1).ended, patience).toBe(true);
     attacker.send(call(1));
     await expect.poll(() => attacker.goAway, patience).toBe(ErrorCode.streamClosed);
-    expect(decided).toBe(1);
+    expect(server.decided).toBe(1);
   });
 });
 
 describe("header blocks", () => {
   for (const size of [0, 1, maxPayload])
     it(`without end are cut short: CONTINUATION of ${size} bytes`, async () => {
-      await listen();
+      await server.listen();
       const grown = watchMemory();
-      const attacker = await attack();
+      const attacker = await server.attack();
       attacker.send(frame(FrameType.headers, 0, 1, checkBlock));
       const next = frame(FrameType.continuation, 0, 1, Buffer.alloc(size, 0x82));
       const sent = await flood(attacker, () => next, 10_000);
       await expect.poll(() => [attacker.goAway, attacker.closed], patience).toEqual([ErrorCode.enhanceYourCalm, true]);
       expect(sent).toBeLessThan(10_000);
-      await neighbourIsWell();
+      await server.neighbourIsWell();
       await expect.poll(grown, patience).toBeLessThan(10 * mebibyte);
     });
 
-  it("that name a large field again and again are refused, and the connection goes on", async () => {
-    await listen();
-    const attacker = await attack();
+  itBothWays("that name a large field again and again are refused, and the connection goes on", async () => {
+    await server.listen();
+    const attacker = await server.attack();
     const value = Buffer.alloc(3_900, 0x79);
     const kept = Buffer.concat([Buffer.from([0x40, 1, 0x78, 127, ...varint(value.length - 127)]), value]);
     attacker.send(frame(FrameType.headers, whole, 1, Buffer.concat([checkBlock, kept])));
@@ -235,12 +175,12 @@ describe("header blocks", () => {
     await expect.poll(() => attacker.answer(401).headers["grpc-status"], patience).toBe("0");
     expect(attacker.answer(201).headers[":status"]).toBe("431");
     await expect.poll(grown, patience).toBeLessThan(10 * mebibyte);
-    await neighbourIsWell();
+    await server.neighbourIsWell();
   });
 
   it("that are larger than they may be once decoded get status 431, and the connection goes on", async () => {
-    await listen();
-    const attacker = await attack();
+    await server.listen();
+    const attacker = await server.attack();
     const large = requestBlock(path("Check"), [
       ["x-large", "y".repeat(14_000)],
       ["x-more", "z".repeat(2_300)],
@@ -251,13 +191,13 @@ describe("header blocks", () => {
   });
 
   it("that cannot be decoded end the connection", async () => {
-    await listen();
+    await server.listen();
     for (const block of ["80", "ff ff ff ff ff 7f", "40 84 ff ff ff ff 00", "3f e2 1f", "be"]) {
-      const attacker = await attack();
+      const attacker = await server.attack();
       attacker.send(frame(FrameType.headers, whole, 1, Buffer.from(block.replaceAll(" ", ""), "hex")));
       await expect.poll(() => attacker.goAway, patience).toBe(ErrorCode.compressionError);
     }
-    await neighbourIsWell();
+    await server.neighbourIsWell();
   });
 });
 
@@ -288,20 +228,20 @@ describe("frames that ask for nothing", () => {
   };
   for (const [name, { before, frames }] of Object.entries(floods))
     it(`close the connection when there are too many: ${name}`, async () => {
-      await listen();
+      await server.listen();
       const grown = watchMemory();
-      const attacker = await attack();
+      const attacker = await server.attack();
       if (before !== undefined) attacker.send(before);
       const turns = await flood(attacker, () => frames, 500);
       await expect.poll(() => [attacker.goAway, attacker.closed], patience).toEqual([ErrorCode.enhanceYourCalm, true]);
       expect(turns).toBeLessThan(500);
-      await neighbourIsWell();
+      await server.neighbourIsWell();
       await expect.poll(grown, patience).toBeLessThan(10 * mebibyte);
     });
 
   it("are fine as long as they come with calls", async () => {
-    await listen();
-    const client = await attack();
+    await server.listen();
+    const client = await server.attack();
     // Three frames for each call, as careful clients send them, and far more than the budget altogether.
     const acknowledged = (id: number): Buffer =>
       Buffer.concat([
@@ -317,30 +257,30 @@ describe("frames that ask for nothing", () => {
       );
       await expect.poll(() => client.answers.size, patience).toBe((turn + 1) * 100);
     }
-    expect([decided, client.goAway, client.closed]).toEqual([calls, undefined, false]);
+    expect([server.decided, client.goAway, client.closed]).toEqual([calls, undefined, false]);
   });
 });
 
 describe("windows", () => {
-  it("that overflow end the stream, or the connection", async () => {
+  itBothWays("that overflow end the stream, or the connection", async () => {
     const counters = createGatedCounters();
-    await listen(counters);
-    const attacker = await attack();
+    await server.listen(counters);
+    const attacker = await server.attack();
     attacker.send(call(1), frame(FrameType.windowUpdate, 0, 1, uint32(maxWindow)));
     await expect.poll(() => attacker.answer(1).reset, patience).toBe(ErrorCode.flowControlError);
     attacker.send(frame(FrameType.windowUpdate, 0, 0, uint32(maxWindow)));
     await expect.poll(() => attacker.goAway, patience).toBe(ErrorCode.flowControlError);
-    const other = await attack();
+    const other = await server.attack();
     other.send(call(1), frame(FrameType.windowUpdate, 0, 1, uint32(maxWindow - 70_000)));
     other.send(frame(FrameType.settings, 0, 0, Buffer.concat([Buffer.from([0, 4]), uint32(maxWindow)])));
     await expect.poll(() => other.goAway, patience).toBe(ErrorCode.flowControlError);
     counters.open();
-    await neighbourIsWell();
+    await server.neighbourIsWell();
   });
 
   it("that are not respected end the stream", async () => {
-    await listen();
-    const attacker = await attack();
+    await server.listen();
+    const attacker = await server.attack();
     attacker.send(frame(FrameType.headers, Flag.endHeaders, 1, requestBlock(path("CheckStream"))));
     const half = Buffer.alloc(maxPayload);
     half.writeUInt32BE(0, 1);
@@ -354,29 +294,32 @@ describe("windows", () => {
       .poll(() => attacker.answer(1).reset ?? attacker.answer(1).headers["grpc-status"], patience)
       .toBeDefined();
     expect(attacker.goAway).toBeUndefined();
-    await neighbourIsWell();
+    await server.neighbourIsWell();
   });
 
-  it("of zero hold answers back, cost little however often they grow by a byte, and end after a while", async () => {
-    await listen(undefined, { unreadMs: 400 });
-    const grown = watchMemory();
-    // No answer may be sent at first.
-    const attacker = await attack(Buffer.from([0, 4, 0, 0, 0, 0]));
-    const streams = 100;
-    for (let i = 0; i < streams; i++) attacker.send(call(2 * i + 1));
-    await expect.poll(() => decided, patience).toBe(streams);
-    for (let i = 0; i < 2_000; i++) attacker.send(frame(FrameType.windowUpdate, 0, 0, uint32(1)));
-    await neighbourIsWell();
-    await expect
-      .poll(() => [...attacker.answers.values()].filter(({ reset }) => reset === ErrorCode.cancel).length, patience)
-      .toBe(streams);
-    await expect.poll(grown, patience).toBeLessThan(10 * mebibyte);
-    expect(attacker.goAway).toBeUndefined();
-  });
+  itBothWays(
+    "of zero hold answers back, cost little however often they grow by a byte, and end after a while",
+    async () => {
+      await server.listen(undefined, { unreadMs: 400 });
+      const grown = watchMemory();
+      // No answer may be sent at first.
+      const attacker = await server.attack(Buffer.from([0, 4, 0, 0, 0, 0]));
+      const streams = 100;
+      for (let i = 0; i < streams; i++) attacker.send(call(2 * i + 1));
+      await expect.poll(() => server.decided, patience).toBe(streams);
+      for (let i = 0; i < 2_000; i++) attacker.send(frame(FrameType.windowUpdate, 0, 0, uint32(1)));
+      await server.neighbourIsWell();
+      await expect
+        .poll(() => [...attacker.answers.values()].filter(({ reset }) => reset === ErrorCode.cancel).length, patience)
+        .toBe(streams);
+      await expect.poll(grown, patience).toBeLessThan(10 * mebibyte);
+      expect(attacker.goAway).toBeUndefined();
+    },
+  );
 
-  it("of one byte let an answer through byte by byte, and lose nothing", async () => {
-    await listen();
-    const client = await attack(Buffer.from([0, 4, 0, 0, 0, 0]));
+  itBothWays("of one byte let an answer through byte by byte, and lose nothing", async () => {
+    await server.listen();
+    const client = await server.attack(Buffer.from([0, 4, 0, 0, 0, 0]));
     client.send(call(1));
     let told = 0;
     await expect
@@ -399,10 +342,10 @@ describe("windows", () => {
 });
 
 describe("clients that do not read", () => {
-  it("get no more answers than the kernel holds, and are cut off after a while", async () => {
-    await listen(undefined, { unreadMs: 1_000 });
+  itBothWays("get no more answers than the kernel holds, and are cut off after a while", async () => {
+    await server.listen(undefined, { unreadMs: 1_000 });
     const grown = watchMemory();
-    const attacker = await attack(Buffer.concat([Buffer.from([0, 4]), uint32(maxWindow)]));
+    const attacker = await server.attack(Buffer.concat([Buffer.from([0, 4]), uint32(maxWindow)]));
     attacker.send(frame(FrameType.windowUpdate, 0, 0, uint32(maxWindow - 65_535)));
     attacker.socket.pause();
     const block = requestBlock(path("CheckBatch"));
@@ -411,23 +354,23 @@ describe("clients that do not read", () => {
       const id = 2 * i + 1;
       attacker.send(frame(FrameType.headers, Flag.endHeaders, id, block), dataFrames(id, batch));
     }
-    await neighbourIsWell();
-    await expect.poll(() => decided, patience).toBeGreaterThan(1_000);
-    await neighbourIsWell();
-    expect(decided).toBeLessThan(100_000);
-    await expect.poll(() => accepted[0]!.destroyed, patience).toBe(true);
-    await neighbourIsWell();
+    await server.neighbourIsWell();
+    await expect.poll(() => server.decided, patience).toBeGreaterThan(1_000);
+    await server.neighbourIsWell();
+    expect(server.decided).toBeLessThan(100_000);
+    await expect.poll(() => server.accepted[0]!.destroyed, patience).toBe(true);
+    await server.neighbourIsWell();
     await expect.poll(grown, patience).toBeLessThan(30 * mebibyte);
   });
 
-  it("are read no further while what they asked for is not read: PING", async () => {
-    await listen();
-    const attacker = await attack();
+  itBothWays("are read no further while what they asked for is not read: PING", async () => {
+    await server.listen();
+    const attacker = await server.attack();
     attacker.socket.pause();
     const pings = Buffer.concat(Array.from({ length: 1_000 }, () => frame(FrameType.ping, 0, 0, Buffer.alloc(8))));
     const grown = watchMemory();
     for (let i = 0; i < 300; i++) attacker.send(pings);
-    await neighbourIsWell();
+    await server.neighbourIsWell();
     attacker.socket.resume();
     await expect.poll(() => attacker.closed, patience).toBe(true);
     await expect.poll(grown, patience).toBeLessThan(10 * mebibyte);
@@ -444,39 +387,38 @@ describe("connections that begin and do not go on", () => {
   };
   for (const [name, parts] of Object.entries(openings))
     it(`are closed after a while: ${name}`, async () => {
-      await listen(undefined, { helloWithinMs: 100 });
-      const attacker = new RawClient(listening!.port);
-      attackers.push(attacker);
+      await server.listen(undefined, { helloWithinMs: 100 });
+      const attacker = server.connect();
       attacker.send(...parts);
       await expect.poll(() => attacker.closed, patience).toBe(true);
-      await neighbourIsWell();
+      await server.neighbourIsWell();
     });
 
-  it("hold half a frame each, and all together no more than unidentified callers may", async () => {
+  itBothWays("hold half a frame each, and all together no more than unidentified callers may", async () => {
     const held = { perConnection: mebibyte, knownCallers: 8 * mebibyte, unknownCallers: mebibyte / 4 };
-    await listen(undefined, { held });
+    await server.listen(undefined, { held });
     // Each says that 16 KiB follow, and sends ten bytes of them.
     const begun = frame(FrameType.data, 0, 1, Buffer.alloc(maxPayload)).subarray(0, 20);
-    for (let i = 0; i < 50; i++) (await attack()).send(begun);
-    await expect.poll(() => attackers.filter(({ closed }) => closed).length, patience).toBeGreaterThanOrEqual(34);
-    await neighbourIsWell();
+    for (let i = 0; i < 50; i++) (await server.attack()).send(begun);
+    await expect
+      .poll(() => server.attackers.filter(({ closed }) => closed).length, patience)
+      .toBeGreaterThanOrEqual(34);
+    await server.neighbourIsWell();
   });
 
   it("say something else than HTTP/2: an answer in words for HTTP/1.1, and the end for the rest", async () => {
-    await listen();
-    const client = new RawClient(listening!.port);
-    attackers.push(client);
+    await server.listen();
+    const client = server.connect();
     client.socket.removeAllListeners("data");
     let text = "";
     client.socket.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")));
     client.send(Buffer.from("GET / HTTP/1.1\r\nhost: x\r\n\r\n"));
     await expect.poll(() => client.closed, patience).toBe(true);
     expect(text).toMatch(/HTTP\/1\.1 505 [\s\S]*gRPC/);
-    const other = new RawClient(listening!.port);
-    attackers.push(other);
+    const other = server.connect();
     other.send(Buffer.from("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 and more of a handshake"));
     await expect.poll(() => [other.goAway, other.closed], patience).toEqual([ErrorCode.protocolError, true]);
-    await neighbourIsWell();
+    await server.neighbourIsWell();
   });
 });
 

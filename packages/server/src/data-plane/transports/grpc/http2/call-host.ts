@@ -1,3 +1,4 @@
+import type { Turns } from "../../turns.ts";
 import type { HeldConnection } from "../held-bytes.ts";
 import type { GrpcContext } from "../method.ts";
 
@@ -5,6 +6,7 @@ import type { GrpcContext } from "../method.ts";
 export interface CallHost {
   readonly context: GrpcContext;
   readonly held: HeldConnection;
+  readonly turns: Turns;
   readonly remoteAddress: string | undefined;
   /** The time of the frames that are being read. */
   readonly heardMs: number;

@@ -15,6 +15,8 @@ export interface ConnectionLimits {
   readonly unreadMs: number;
   /** How long a client has to notice GOAWAY, before no more of its calls are taken. */
   readonly lastCallsMs: number;
+  /** How long a client has to read the last words of a connection, and to close its end. */
+  readonly lingerMs: number;
 }
 
 export const defaultLimits: ConnectionLimits = {
@@ -26,6 +28,7 @@ export const defaultLimits: ConnectionLimits = {
   maxAgeMs: Number.POSITIVE_INFINITY,
   unreadMs: 60_000,
   lastCallsMs: 1_000,
+  lingerMs: 1_000,
 };
 
 /**

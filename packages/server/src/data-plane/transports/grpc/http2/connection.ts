@@ -35,9 +35,6 @@ export interface ConnectionOptions {
   readonly flushLater: (connection: Connection) => void;
 }
 
-/** How long a client has to read the last words of a connection. */
-const lingerMs = 1_000;
-
 const drainPing = Buffer.from("draining", "latin1");
 const alivePing = Buffer.from("are you?", "latin1");
 
@@ -149,11 +146,16 @@ export class Connection {
     this.#streams.resetAnsweredEarly();
     this.#output.flush();
     if (this.#state === "left" && this.#streams.size === 0) {
-      this.#end();
+      // The last answers may still be here, and have as long as all others.
+      this.#end(this.#limits.unreadMs);
       return;
     }
-    const held =
-      this.#frames.heldBytes + this.#reader.heldBytes + this.#socket.writableLength + (this.#rest?.length ?? 0);
+    this.#countHeld();
+  }
+
+  #countHeld(): void {
+    const unread = this.#frames.heldBytes + this.#reader.heldBytes + (this.#rest?.length ?? 0);
+    const held = unread + this.#streams.heldBytes + this.#output.heldBytes;
     if (held === this.#heldBytes) return;
     const change = held - this.#heldBytes;
     this.#heldBytes = held;
@@ -200,11 +202,13 @@ export class Connection {
     if (!this.#frames.settingsAcknowledged && nowMs - this.#openedMs > helloWithinMs) {
       this.fail(new ConnectionError(ErrorCode.settingsTimeout, "SETTINGS were not exchanged in time"));
     } else if (this.#isStuck(nowMs - unreadMs)) this.destroy();
-    else if (this.#pingedMs > 0 && nowMs - this.#pingedMs > replyMs) this.destroy();
+    else if (this.#pingedMs > 0 && nowMs - this.#pingedMs > replyMs && !this.#output.isFull) this.destroy();
     else if (this.#state === "leaving" && nowMs - this.#leavingMs > lastCallsMs) this.#refuseMore();
     else {
       if (this.#pingedMs === 0 && nowMs - this.#heardMs > silentMs) this.#askWhetherAlive(nowMs);
       this.#streams.tick(nowMs, unreadMs);
+      // The kernel may have taken bytes since.
+      this.#countHeld();
       const isIdle = this.#streams.size === 0 && nowMs - this.#calledMs > idleMs;
       if (isIdle || nowMs - this.#openedMs > maxAgeMs) this.leave();
     }
@@ -266,6 +270,8 @@ export class Connection {
 
   #drained(): void {
     if (this.isClosed) return;
+    // While it was slow to read, nothing was read from it either, not even an answer to PING.
+    this.#pingedMs = 0;
     this.#streams.pumpBlocked();
     this.flush();
     this.#goOn();
@@ -326,12 +332,17 @@ export class Connection {
     this.flush();
   }
 
-  /** Closes the connection after what was written, and gives the client a moment to read that. */
-  #end(): void {
+  /** Closes the connection after what was written. The kernel has `withinMs` to take that, and then the client a moment to read it. */
+  #end(withinMs: number = this.#limits.lingerMs): void {
     this.#close();
-    this.#socket.end();
-    const linger = setTimeout(() => this.#socket.destroy(), lingerMs).unref();
-    this.#socket.once("close", () => clearTimeout(linger));
+    const socket = this.#socket;
+    const destroy = (): void => void socket.destroy();
+    let timer = setTimeout(destroy, withinMs).unref();
+    socket.once("close", () => clearTimeout(timer));
+    socket.end(() => {
+      clearTimeout(timer);
+      if (!socket.destroyed) timer = setTimeout(destroy, this.#limits.lingerMs).unref();
+    });
   }
 
   #close(): void {
@@ -339,8 +350,9 @@ export class Connection {
     this.#state = "closed";
     this.#frames.stopped = true;
     this.#rest = undefined;
+    // First, so that calls which wait for others are not begun when those end.
+    this.#host.closed();
     this.#streams.closeAll();
     this.#output.discard();
-    this.#host.closed();
   }
 }

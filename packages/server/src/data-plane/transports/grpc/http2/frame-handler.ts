@@ -152,6 +152,7 @@ export class FrameHandler implements FrameSink {
     if (start > end) throw new ConnectionError(ErrorCode.protocolError, "HEADERS have more padding than bytes");
     const endStream = (flags & Flag.endStream) !== 0;
     if (dependsOn === streamId) throw new ConnectionError(ErrorCode.protocolError, "a stream depends on itself");
+    this.#work += (end - start) >> 9;
     if ((flags & Flag.endHeaders) !== 0) this.#block(streamId, endStream, bytes, start, end);
     else {
       this.#blocks.addPart(bytes, start, end);
@@ -163,6 +164,7 @@ export class FrameHandler implements FrameSink {
     const continuing = this.#continuing;
     if (continuing?.streamId !== streamId)
       throw new ConnectionError(ErrorCode.protocolError, "CONTINUATION continues nothing");
+    this.#work += (end - start) >> 9;
     if ((flags & Flag.endHeaders) === 0) {
       this.#blocks.addPart(bytes, start, end);
       return;
@@ -173,7 +175,7 @@ export class FrameHandler implements FrameSink {
 
   /** A header block is complete. Whatever becomes of its stream, it is decoded: the blocks after it depend on that. */
   #block(streamId: number, endStream: boolean, bytes: Buffer, start: number, end: number): void {
-    this.#work += 1 + ((end - start) >> 9);
+    this.#work += 1;
     if (streamId > this.lastStreamId) {
       const head = this.#blocks.readHead(bytes, start, end);
       if (this.refusing) {
@@ -187,8 +189,9 @@ export class FrameHandler implements FrameSink {
     const good = this.#blocks.readTrailers(bytes, start, end);
     const stream = this.#streams.find(streamId);
     if (stream === undefined) {
-      if (this.#streams.wasReset(streamId)) return;
-      throw new ConnectionError(ErrorCode.streamClosed, "HEADERS are on a stream that is closed");
+      this.#afterReset(streamId, endStream, "HEADERS");
+      if (!endStream) this.#spendNoise(1);
+      return;
     }
     if (stream.remoteEnded) this.#mistake(stream, ErrorCode.streamClosed);
     else if (!endStream || !good || (stream.contentLeft ?? 0) !== 0) this.#mistake(stream, ErrorCode.protocolError);
@@ -240,9 +243,11 @@ export class FrameHandler implements FrameSink {
     }
     this.#take(length);
     const stream = this.#streams.find(streamId);
+    const isLast = (flags & Flag.endStream) !== 0;
     if (stream === undefined) {
-      if (this.#streams.wasReset(streamId)) return;
-      throw new ConnectionError(ErrorCode.streamClosed, "DATA is on a stream that is closed");
+      this.#afterReset(streamId, isLast, "DATA");
+      if (start === end && !isLast) this.#spendNoise(1);
+      return;
     }
     if (stream.remoteEnded) {
       this.#mistake(stream, ErrorCode.streamClosed);
@@ -253,7 +258,6 @@ export class FrameHandler implements FrameSink {
       this.#mistake(stream, ErrorCode.flowControlError);
       return;
     }
-    const isLast = (flags & Flag.endStream) !== 0;
     const padding = length - (end - start);
     if (padding > 0) stream.take(padding);
     if (start === end && !isLast) this.#spendNoise(1);
@@ -269,6 +273,14 @@ export class FrameHandler implements FrameSink {
     if (stream.localEnded) stream.take(end - start);
     else stream.receiver?.data(bytes, start, end, isLast);
     if (isLast && stream.localEnded) stream.close();
+  }
+
+  /** A frame on a stream that is closed: it may have crossed our reset. Behind the client's own end nothing may follow. */
+  #afterReset(streamId: number, isLast: boolean, what: string): void {
+    if (!this.#streams.wasReset(streamId))
+      throw new ConnectionError(ErrorCode.streamClosed, `${what} on a stream that is closed`);
+    if (isLast) this.#streams.forgetReset(streamId);
+    this.#work += 1;
   }
 
   /** Bytes of DATA are done with, as far as the connection goes. */
@@ -317,8 +329,7 @@ export class FrameHandler implements FrameSink {
     }
     if ((end - start) % 6 !== 0) throw new ConnectionError(ErrorCode.frameSizeError, "SETTINGS are malformed");
     this.settingsSeen = true;
-    // A smaller or larger window is carried to every stream.
-    this.#spendNoise(1 + (this.#streams.size >> 5));
+    this.#spendNoise(1);
     for (let at = start; at < end; at += 6)
       this.#setting((bytes[at]! << 8) | bytes[at + 1]!, readUint32(bytes, at + 2));
     this.#writer.settingsAcknowledged();
@@ -328,6 +339,12 @@ export class FrameHandler implements FrameSink {
   }
 
   #setting(id: number, value: number): void {
+    if (id === SettingId.initialWindowSize) {
+      // It is carried to every stream, as often as one frame says it.
+      const cost = this.#streams.size >> 5;
+      this.#spendNoise(cost);
+      this.#work += cost;
+    }
     if (id === SettingId.headerTableSize && value < 4096) this.#writer.mustResizeTable = true;
     else if (id === SettingId.enablePush && value > 1)
       throw new ConnectionError(ErrorCode.protocolError, "ENABLE_PUSH is neither 0 nor 1");

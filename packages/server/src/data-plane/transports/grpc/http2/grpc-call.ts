@@ -19,6 +19,10 @@ import { messageHeadLength, type Stream, type StreamReceiver } from "./stream.ts
 export const openCallBytes: number = 4 * 1024;
 /** What a message costs that waits for its handler, beside its bytes. */
 const messageOverhead = 256;
+/** After this many messages of a stream, others may have their turn: one frame holds thousands of small ones. */
+const messagesPerStep = 32;
+/** Most characters of `grpc-encoding` that an error repeats. */
+const maxEncodingLength = 100;
 
 const noId: CallInfo["metadataId"] = {};
 
@@ -60,7 +64,11 @@ export class GrpcCall implements StreamReceiver, MessageSink, UnaryCall, Message
   #isPaused = true;
   #isDelivering = false;
   readonly #inbox: Buffer[] = [];
+  #inboxAt = 0;
   #untaken = 0;
+  #stepMessages = 0;
+  /** Whether what waits is delivered in a later turn. */
+  #isYielding = false;
 
   constructor(
     stream: Stream,
@@ -139,7 +147,8 @@ export class GrpcCall implements StreamReceiver, MessageSink, UnaryCall, Message
   message(bytes: Buffer, isCopy: boolean): boolean {
     if (this.runner.method.kind === "stream") return this.#receive(bytes, isCopy);
     if (this.#request !== undefined) {
-      this.refuse({ code: status.UNIMPLEMENTED, details: "this method takes one message", metadata: new Metadata() });
+      const details = "this method takes one message";
+      this.#refuseAndCount({ code: status.UNIMPLEMENTED, details, metadata: new Metadata() });
       return false;
     }
     this.#request = isCopy || this.#remoteEnded ? bytes : Buffer.from(bytes);
@@ -156,12 +165,13 @@ export class GrpcCall implements StreamReceiver, MessageSink, UnaryCall, Message
     const { encoding = "identity" } = this.#head;
     if (encoding === "identity") {
       const details = "a message says that it is compressed, and the call does not say how";
-      this.refuse({ code: status.INTERNAL, details, metadata });
+      this.#refuseAndCount({ code: status.INTERNAL, details, metadata });
       return;
     }
     metadata.set("grpc-accept-encoding", "identity");
-    const details = `compressed messages are not accepted; send them as they are, without ${encoding}`;
-    this.refuse({ code: status.UNIMPLEMENTED, details, metadata });
+    const named = encoding.slice(0, maxEncodingLength);
+    const details = `compressed messages are not accepted; send them as they are, without ${named}`;
+    this.#refuseAndCount({ code: status.UNIMPLEMENTED, details, metadata });
   }
 
   /** Both ends are done, or one of them has left. */
@@ -315,9 +325,16 @@ export class GrpcCall implements StreamReceiver, MessageSink, UnaryCall, Message
     this.#deliver();
   }
 
+  busy(isBusy: boolean): void {
+    this.#isRunning = isBusy;
+    if (!isBusy && this.stream.over) this.#release();
+  }
+
   /** A message of a stream: to its handler, or behind those that wait for it. */
   #receive(bytes: Buffer, isCopy: boolean): boolean {
-    if (this.#isPaused || this.#isDelivering || this.#inbox.length > 0) {
+    // The next one has as long again, even if no frame ends with a message.
+    this.#setHalf(false);
+    if (this.#isPaused || this.#isDelivering || this.#inbox.length > 0 || !this.#mayGoOn()) {
       this.#inbox.push(isCopy ? bytes : Buffer.from(bytes));
       return this.#hold(bytes.length + messageOverhead);
     }
@@ -330,13 +347,13 @@ export class GrpcCall implements StreamReceiver, MessageSink, UnaryCall, Message
   #deliver(): void {
     if (this.#isDelivering) return;
     this.#isDelivering = true;
-    while (!this.#isPaused && !this.isOver && this.#inbox.length > 0) {
-      const bytes = this.#inbox.shift()!;
+    while (!this.#isPaused && !this.isOver && this.#inbox.length > 0 && this.#mayGoOn()) {
+      const bytes = this.#takeMessage();
       this.#hold(-bytes.length - messageOverhead);
       this.#onMessage?.(bytes);
     }
     this.#isDelivering = false;
-    if (this.#isPaused || this.isOver) return;
+    if (this.#isPaused || this.isOver || this.#inbox.length > 0) return;
     this.#takeUntaken();
     if (!this.#remoteEnded || this.#reader.isHalf) return;
     const onEnd = this.#onEnd;
@@ -344,9 +361,38 @@ export class GrpcCall implements StreamReceiver, MessageSink, UnaryCall, Message
     onEnd?.();
   }
 
+  /** The oldest message that waits. */
+  #takeMessage(): Buffer {
+    const inbox = this.#inbox;
+    const bytes = inbox[this.#inboxAt]!;
+    this.#inboxAt += 1;
+    if (this.#inboxAt === inbox.length) {
+      inbox.length = 0;
+      this.#inboxAt = 0;
+    }
+    return bytes;
+  }
+
+  /** Whether the next message may follow at once. If not, what waits is delivered in a later turn. */
+  #mayGoOn(): boolean {
+    if (this.#isYielding) return false;
+    this.#stepMessages += 1;
+    if (this.#stepMessages < messagesPerStep) return true;
+    this.#stepMessages = 0;
+    const { turns } = this.#connection;
+    if (turns.mayGoOn()) return true;
+    this.#isYielding = true;
+    turns.later(() => {
+      this.#isYielding = false;
+      if (!this.isOver) this.#deliver();
+    });
+    return false;
+  }
+
   /** The client may send as much again as was taken: all of a single request, and of a stream what its handler reads. */
   #takeUntaken(): void {
-    if (this.#untaken === 0 || (this.runner.method.kind === "stream" && this.#isPaused)) return;
+    if (this.#untaken === 0) return;
+    if (this.runner.method.kind === "stream" && (this.#isPaused || this.#inbox.length > 0)) return;
     this.stream.take(this.#untaken);
     this.#untaken = 0;
   }

@@ -1,12 +1,13 @@
 import { Metadata, type StatusObject, status } from "@grpc/grpc-js";
 import { SluiceError } from "sluice";
+import type { Turns } from "../../turns.ts";
 import { admit } from "../admit.ts";
 import type { EngineLimits } from "../engine.ts";
 import type { HeldBytes, HeldConnection } from "../held-bytes.ts";
 import type { GrpcContext, Method } from "../method.ts";
 import type { MethodRunner } from "../method-runner.ts";
 import { tooManyOpenCalls, UnknownCallerCalls, unknownCallers } from "../unknown-callers.ts";
-import { headersTooLarge, notGrpc, notPost, type PlainAnswer, statusTrailers } from "./answer-blocks.ts";
+import { headersTooLarge, notGrpc, notPost, notPostHead, type PlainAnswer, statusTrailers } from "./answer-blocks.ts";
 import type { CallHost } from "./call-host.ts";
 import type { Connection, ConnectionHost } from "./connection.ts";
 import { ConnectionError, ErrorCode } from "./frames.ts";
@@ -26,6 +27,7 @@ export interface GrpcConnections {
   readonly runners: ReadonlyMap<string, MethodRunner>;
   readonly limits: EngineLimits;
   readonly held: HeldBytes;
+  readonly turns: Turns;
   onClosedFor(why: ClosedFor, connection: GrpcConnection): void;
   onClosed(connection: Connection): void;
 }
@@ -34,7 +36,10 @@ export interface GrpcConnections {
 type Route =
   | { readonly kind: "call"; readonly runner: MethodRunner; readonly timeoutMs: number }
   | { readonly kind: "plain"; readonly answer: PlainAnswer }
-  | { readonly kind: "refused"; readonly runner: MethodRunner | undefined; readonly trailers: Buffer };
+  | { readonly kind: "refused"; readonly count: () => void; readonly trailers: Buffer };
+
+/** Methods that are not ours, in metrics: their names are the caller's. */
+const unknownMethod = "unknown";
 
 const grpcContent = /^application\/grpc($|[+;])/;
 
@@ -56,6 +61,10 @@ export class GrpcConnection implements ConnectionHost, CallHost {
 
   get context(): GrpcContext {
     return this.#shared.context;
+  }
+
+  get turns(): Turns {
+    return this.#shared.turns;
   }
 
   get remoteAddress(): string | undefined {
@@ -87,8 +96,10 @@ export class GrpcConnection implements ConnectionHost, CallHost {
     head.route ??= this.#findRoute(head);
     const route = head.route as Route;
     if (route.kind === "call") this.#admit(stream, head, route.runner, route.timeoutMs);
-    else if (route.kind === "refused") stream.sendHeaders(route.trailers, true);
-    else stream.receiver = new PlainRequest(stream, route.answer, this);
+    else if (route.kind === "refused") {
+      route.count();
+      stream.sendHeaders(route.trailers, true);
+    } else stream.receiver = new PlainRequest(stream, route.answer, this);
   }
 
   hold(bytes: number): boolean {
@@ -123,17 +134,19 @@ export class GrpcConnection implements ConnectionHost, CallHost {
 
   #findRoute({ method, path = "", contentType = "", timeout, tooLarge }: RequestHead): Route {
     if (tooLarge) return { kind: "plain", answer: headersTooLarge };
-    if (method !== "POST") return { kind: "plain", answer: notPost };
+    if (method !== "POST") return { kind: "plain", answer: method === "HEAD" ? notPostHead : notPost };
     if (!grpcContent.test(contentType)) return { kind: "plain", answer: notGrpc };
     const runner = this.#shared.runners.get(path);
     if (runner === undefined) {
       const details = `the server does not implement the method ${path.slice(0, 200)}`;
-      return refused(undefined, { code: status.UNIMPLEMENTED, details, metadata: new Metadata() });
+      const refusal = { code: status.UNIMPLEMENTED, details, metadata: new Metadata() };
+      return refused(refusal, () => this.context.metrics.countGrpcCall(unknownMethod, status[refusal.code]));
     }
     const timeoutMs = timeout === undefined ? Infinity : parseGrpcTimeout(timeout);
     if (timeoutMs !== undefined) return { kind: "call", runner, timeoutMs };
     const message = "grpc-timeout must be up to eight digits and one of H, M, S, m, u and n";
-    return refused(runner, runner.statusFrom(new SluiceError("invalid_request", message)));
+    const refusal = runner.statusFrom(new SluiceError("invalid_request", message));
+    return refused(refusal, () => runner.count(refusal.code));
   }
 
   #admit(stream: Stream, head: RequestHead, runner: MethodRunner, timeoutMs: number): void {
@@ -161,6 +174,6 @@ export class GrpcConnection implements ConnectionHost, CallHost {
   }
 }
 
-function refused(runner: MethodRunner | undefined, refusal: StatusObject): Route {
-  return { kind: "refused", runner, trailers: statusTrailers(refusal, true) };
+function refused(refusal: StatusObject, count: () => void): Route {
+  return { kind: "refused", count, trailers: statusTrailers(refusal, true) };
 }

@@ -14,8 +14,12 @@ export interface OpenStreamsOptions {
   readonly onIdle: () => void;
 }
 
-/** Streams that we have reset, and on which the client may have sent something before it heard of it. */
-const maxRecentResets = 4_096;
+/**
+ * Streams that we have reset, and on which the client may have sent something before it heard of it: twice as many as may be open,
+ * because some clients send the headers of all their calls before the first message.
+ */
+const maxRecentResets = 10_000;
+const recentResetBytes = 32;
 
 /**
  * The open streams of a connection, and flow control of what is sent on them. A stream with bytes to send is either out of its
@@ -47,6 +51,11 @@ export class OpenStreams implements StreamCarrier {
     return this.#streams.size;
   }
 
+  /** What remembering streams that are over takes. */
+  get heldBytes(): number {
+    return this.#recentResets.size * recentResetBytes;
+  }
+
   open(id: number): Stream {
     const stream = new Stream(id, this, this.#peerStreamWindow);
     this.#streams.set(id, stream);
@@ -60,6 +69,11 @@ export class OpenStreams implements StreamCarrier {
   /** Whether we have reset it, so short a time ago that the client may not know. */
   wasReset(id: number): boolean {
     return this.#recentResets.has(id);
+  }
+
+  /** The client has ended it as well. */
+  forgetReset(id: number): void {
+    this.#recentResets.delete(id);
   }
 
   closeAll(): void {

@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { TLSSocket } from "node:tls";
 
 const slabBytes = 64 * 1024;
 const maxFreeSlabs = 32;
@@ -19,14 +20,19 @@ export class Output {
   bytes: Buffer = noBytes;
   at = 0;
   readonly #socket: Socket;
+  readonly #isEncrypted: boolean;
+  /** The rest of the slab that was last handed over as it is. */
+  #spareBytes = 0;
 
   constructor(socket: Socket) {
     this.#socket = socket;
+    this.#isEncrypted = socket instanceof TLSSocket;
   }
 
-  /** Bytes that the kernel has not taken. */
-  get backlog(): number {
-    return this.#socket.writableLength + this.at;
+  /** Bytes that the kernel has not taken, and the rest of the slab that some of them are in. */
+  get heldBytes(): number {
+    const { writableLength } = this.#socket;
+    return writableLength === 0 ? 0 : writableLength + this.#spareBytes;
   }
 
   get isFull(): boolean {
@@ -55,13 +61,23 @@ export class Output {
     const length = this.at;
     this.bytes = noBytes;
     this.at = 0;
-    if (this.#socket.destroyed || this.#socket.writableEnded) {
+    const socket = this.#socket;
+    if (socket.destroyed || socket.writableEnded) {
       release(slab);
       return;
     }
-    this.#socket.write(slab.subarray(0, length));
+    // What has to wait is copied: in a slab, a few bytes would keep 64 KiB. Encryption never is done at once.
+    if (this.#isEncrypted || socket.writableLength > 0) {
+      const bytes = Buffer.allocUnsafeSlow(length);
+      slab.copy(bytes, 0, 0, length);
+      socket.write(bytes);
+      release(slab);
+      return;
+    }
+    socket.write(slab.subarray(0, length));
     // If the kernel took all of it at once, which is usual, the slab is free. Otherwise it belongs to the socket.
-    if (this.#socket.writableLength === 0) release(slab);
+    if (socket.writableLength === 0) release(slab);
+    else this.#spareBytes = slabBytes - length;
   }
 
   /** Forgets what has not been handed over. */

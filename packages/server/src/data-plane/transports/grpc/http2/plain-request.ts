@@ -29,11 +29,12 @@ export class PlainRequest implements StreamReceiver {
 
   data(_bytes: Buffer, start: number, end: number, isLast: boolean): void {
     this.#bytes += end - start;
+    const { headers, body } = this.#answer;
     if (isLast) {
-      this.#stream.sendHeaders(this.#answer.headers, false);
-      this.#stream.sendData(this.#answer.body);
+      this.#stream.sendHeaders(headers, body.length === 0);
+      this.#stream.sendData(body);
       this.#stream.sendEnd();
-    } else if (this.#bytes > maxBodyBytes) this.#stream.sendHeaders(this.#answer.headers, true);
+    } else if (this.#bytes > maxBodyBytes) this.#stream.sendHeaders(headers, true);
   }
 
   tick(nowMs: number): void {

@@ -26,6 +26,7 @@ export function createHttp2Engine({ methods, context, limits, turns }: EngineOpt
     runners: new Map(runners),
     limits,
     held: new HeldBytes(limits.held),
+    turns,
     onClosedFor(why, { held: { bytes, calls, known }, remoteAddress: address }): void {
       context.metrics.countTurnedAway("grpc", why);
       const nowMs = performance.now();

@@ -1,4 +1,5 @@
 import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 import { FrameReader } from "../frame-reader.ts";
 import { Flag, FrameType, frameHeadLength, preface, readUint31, readUint32, writeFrameHead } from "../frames.ts";
 import { HpackDecoder } from "../hpack/decoder.ts";
@@ -64,8 +65,10 @@ export class RawClient {
   readonly #decoder = new HpackDecoder();
   readonly #reader: FrameReader;
 
-  constructor(port: number) {
-    this.socket = connect(port, "127.0.0.1");
+  /** `ca`: the authority that vouches for the server. Absent: in clear text. */
+  constructor(port: number, ca?: Buffer) {
+    const host = "127.0.0.1";
+    this.socket = ca === undefined ? connect(port, host) : connectTls({ port, host, ca, ALPNProtocols: ["h2"] });
     this.#reader = new FrameReader({
       frame: (type, flags, streamId, bytes, start, end) => {
         this.#hear(type, flags, streamId, bytes.subarray(start, end));
@@ -80,11 +83,16 @@ export class RawClient {
   }
 
   /** Opens a connection and greets the server. */
-  static async open(port: number, settings: Uint8Array = noBytes): Promise<RawClient> {
+  static async open(port: number, settings?: Uint8Array): Promise<RawClient> {
     const client = new RawClient(port);
-    await new Promise((resolve) => client.socket.once("connect", resolve));
-    client.send(preface, frame(FrameType.settings, 0, 0, settings), frame(FrameType.settings, Flag.acknowledge, 0));
+    await client.greet(settings);
     return client;
+  }
+
+  /** Sends what a client of HTTP/2 sends first, once the connection is there. */
+  async greet(settings: Uint8Array = noBytes): Promise<void> {
+    await new Promise((resolve) => this.socket.once("connect", resolve));
+    this.send(preface, frame(FrameType.settings, 0, 0, settings), frame(FrameType.settings, Flag.acknowledge, 0));
   }
 
   /** Sends bytes as they are. Those after the server hung up are lost. */
