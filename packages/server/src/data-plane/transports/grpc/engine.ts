@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import type { Turns } from "../turns.ts";
-import type { HeldBytesLimits } from "./held-bytes.ts";
+import type { CallBytesLimits } from "./call-bytes.ts";
 import type { GrpcContext, Method } from "./method.ts";
 
 /** What carries calls: HTTP/2 and gRPC on connections that a door has accepted. */
@@ -26,7 +26,7 @@ export interface EngineLimits {
   readonly helloWithinMs: number;
   /** How long a client may take nothing of an answer that waits for it. */
   readonly unreadMs: number;
-  readonly held: HeldBytesLimits;
+  readonly held: CallBytesLimits;
 }
 
 export interface EngineOptions {

@@ -4,11 +4,11 @@ import { countChecks } from "../../service/count-checks.ts";
 import type { Service } from "../../service/service.ts";
 import type { Transport } from "../transport.ts";
 import { Turns } from "../turns.ts";
+import type { CallBytesLimits } from "./call-bytes.ts";
 import { Draining } from "./draining.ts";
 import type { Engine, EngineLimits, EngineOptions } from "./engine.ts";
 import { createGrpcJsEngine } from "./grpc-js/server.ts";
 import { createHealthFeed } from "./health.ts";
-import type { HeldBytesLimits } from "./held-bytes.ts";
 import { createHttp2Engine } from "./http2/server.ts";
 import type { GrpcContext, Method } from "./method.ts";
 import { nativeMethods } from "./methods.ts";
@@ -20,7 +20,7 @@ export const maxMessageBytes: number = 1024 * 1024;
 const mebibyte = 1024 * 1024;
 
 /** What clients may make this process hold. */
-const heldLimits: HeldBytesLimits = {
+const heldLimits: CallBytesLimits = {
   perConnection: 64 * mebibyte,
   unknownCallers: 32 * mebibyte,
   knownCallers: 256 * mebibyte,

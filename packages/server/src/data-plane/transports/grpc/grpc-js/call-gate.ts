@@ -2,8 +2,8 @@ import { constants, type IncomingHttpHeaders, type ServerHttp2Session, type Serv
 import type { Socket } from "node:net";
 import { status } from "@grpc/grpc-js";
 import { admit } from "../admit.ts";
+import { CallBytes, type CallBytesLimits, type HeldConnection } from "../call-bytes.ts";
 import { DeadlineOver, isOurs, renderStatus } from "../errors.ts";
-import { HeldBytes, type HeldBytesLimits, type HeldConnection } from "../held-bytes.ts";
 import type { GrpcContext, Method } from "../method.ts";
 import { tooManyOpenCalls, UnknownCallerCalls, unknownCallers } from "../unknown-callers.ts";
 import type { StreamListener } from "./http2-server.ts";
@@ -11,7 +11,7 @@ import { OpenCall } from "./open-call.ts";
 import { refuseStream } from "./refuse-stream.ts";
 
 export interface CallGateOptions {
-  readonly held: HeldBytesLimits;
+  readonly held: CallBytesLimits;
   readonly maxMessageBytes: number;
   /** How long a message may be half received. */
   readonly messageWithinMs: number;
@@ -45,7 +45,7 @@ interface GateConnection {
 }
 
 export function createCallGate(methods: readonly Method[], context: GrpcContext, options: CallGateOptions): CallGate {
-  const held = new HeldBytes(options.held);
+  const held = new CallBytes(options.held);
   const byPath = new Map(methods.map((method) => [method.definition.path, method]));
   const connections = new WeakMap<object, GateConnection>();
   const calls = new Map<string, OpenCall>();

@@ -1,7 +1,7 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { SluiceError } from "sluice";
 import type { Caller } from "../../../access/access.ts";
-import type { HeldBytes, HeldConnection } from "../held-bytes.ts";
+import type { CallBytes, HeldConnection } from "../call-bytes.ts";
 import type { Method } from "../method.ts";
 
 /** Overhead of an open call without its headers: the objects of Node and grpc-js. */
@@ -23,7 +23,7 @@ export interface OpenCallOptions {
   readonly headers: IncomingHttpHeaders;
   readonly method: Method;
   readonly caller: Caller;
-  readonly held: HeldBytes;
+  readonly held: CallBytes;
   readonly connection: HeldConnection;
   /** Most bytes of a message. */
   readonly maxMessageBytes: number;
@@ -52,7 +52,7 @@ export class OpenCall {
   handled = false;
   /** When the current message became half received, by `performance.now()`. */
   halfSinceMs = 0;
-  readonly #held: HeldBytes;
+  readonly #held: CallBytes;
   readonly #connection: HeldConnection;
   readonly #options: OpenCallOptions;
   #heldBytes = 0;

@@ -66,7 +66,7 @@ async function flood(attacker: RawClient, bytes: (i: number) => Uint8Array, most
 }
 
 describe("resets", () => {
-  itBothWays("by the client are cut short when there are too many of them", async () => {
+  it("by the client are cut short when there are too many of them", async () => {
     await server.listen();
     const grown = watchMemory();
     const attacker = await server.attack();
@@ -120,7 +120,7 @@ describe("resets", () => {
     "HEADERS behind the end": (id) => frame(FrameType.headers, whole, id, checkBlock),
   };
   for (const [name, mistake] of Object.entries(mistakes))
-    it(`that a client provokes are cut short: ${name}`, async () => {
+    itBothWays(`that a client provokes are cut short: ${name}`, async () => {
       const counters = createGatedCounters();
       await server.listen(counters);
       const attacker = await server.attack();
@@ -226,8 +226,9 @@ describe("frames that ask for nothing", () => {
       frames: many(frame(FrameType.resetStream, 0, 1, uint32(8))),
     },
   };
+  const playedBothWays = new Set(["PING", "SETTINGS of windows", "empty DATA", "WINDOW_UPDATE of a stream"]);
   for (const [name, { before, frames }] of Object.entries(floods))
-    it(`close the connection when there are too many: ${name}`, async () => {
+    (playedBothWays.has(name) ? itBothWays : it)(`close the connection when there are too many: ${name}`, async () => {
       await server.listen();
       const grown = watchMemory();
       const attacker = await server.attack();

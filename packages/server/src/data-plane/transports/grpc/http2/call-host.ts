@@ -1,5 +1,5 @@
 import type { Turns } from "../../turns.ts";
-import type { HeldConnection } from "../held-bytes.ts";
+import type { HeldConnection } from "../call-bytes.ts";
 import type { GrpcContext } from "../method.ts";
 
 /** What a call needs of its connection. */

@@ -2,7 +2,7 @@ import { CheckBatchRequest } from "@sluice/protocol";
 import { describe, expect, it } from "vitest";
 import { unasked } from "../../../access/access.ts";
 import { Turns } from "../../turns.ts";
-import { HeldConnection } from "../held-bytes.ts";
+import { HeldConnection } from "../call-bytes.ts";
 import type { GrpcContext, MessageStream, Method } from "../method.ts";
 import { MethodRunner } from "../method-runner.ts";
 import type { CallHost } from "./call-host.ts";

@@ -2,8 +2,8 @@ import { Metadata, type StatusObject, status } from "@grpc/grpc-js";
 import { SluiceError } from "sluice";
 import type { Turns } from "../../turns.ts";
 import { admit } from "../admit.ts";
+import type { CallBytes, HeldConnection } from "../call-bytes.ts";
 import type { EngineLimits } from "../engine.ts";
-import type { HeldBytes, HeldConnection } from "../held-bytes.ts";
 import type { GrpcContext, Method } from "../method.ts";
 import type { MethodRunner } from "../method-runner.ts";
 import { tooManyOpenCalls, UnknownCallerCalls, unknownCallers } from "../unknown-callers.ts";
@@ -26,7 +26,7 @@ export interface GrpcConnections {
   /** By their paths. */
   readonly runners: ReadonlyMap<string, MethodRunner>;
   readonly limits: EngineLimits;
-  readonly held: HeldBytes;
+  readonly held: CallBytes;
   readonly turns: Turns;
   onClosedFor(why: ClosedFor, connection: GrpcConnection): void;
   onClosed(connection: Connection): void;

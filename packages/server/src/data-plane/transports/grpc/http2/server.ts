@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
+import { CallBytes } from "../call-bytes.ts";
 import type { Engine, EngineOptions } from "../engine.ts";
-import { HeldBytes } from "../held-bytes.ts";
 import { MethodRunner } from "../method-runner.ts";
 import { Connection } from "./connection.ts";
 import { defaultLimits } from "./connection-limits.ts";
@@ -25,7 +25,7 @@ export function createHttp2Engine({ methods, context, limits, turns }: EngineOpt
     context,
     runners: new Map(runners),
     limits,
-    held: new HeldBytes(limits.held),
+    held: new CallBytes(limits.held),
     turns,
     onClosedFor(why, { held: { bytes, calls, known }, remoteAddress: address }): void {
       context.metrics.countTurnedAway("grpc", why);

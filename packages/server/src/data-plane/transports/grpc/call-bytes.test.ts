@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { HeldBytes, type HeldConnection } from "./held-bytes.ts";
+import { CallBytes, type HeldConnection } from "./call-bytes.ts";
 
-function createLedger(): { held: HeldBytes; closed: string[]; open(name: string, known?: boolean): HeldConnection } {
-  const held = new HeldBytes({ perConnection: 100, knownCallers: 250, unknownCallers: 50 });
+function createLedger(): { held: CallBytes; closed: string[]; open(name: string, known?: boolean): HeldConnection } {
+  const held = new CallBytes({ perConnection: 100, knownCallers: 250, unknownCallers: 50 });
   const closed: string[] = [];
   return {
     held,

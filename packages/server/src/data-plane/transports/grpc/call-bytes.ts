@@ -1,5 +1,5 @@
 /** How many bytes calls may make this process hold, requests and answers together. */
-export interface HeldBytesLimits {
+export interface CallBytesLimits {
   readonly perConnection: number;
   /** Of all connections on which no caller has been identified, together. */
   readonly unknownCallers: number;
@@ -55,13 +55,13 @@ export class HeldConnection {
  * holds the most is closed, so a client with little in flight does not pay for others. Connections without an identified
  * caller are counted separately: whatever they do, identified callers keep their room.
  */
-export class HeldBytes {
-  readonly #limits: HeldBytesLimits;
+export class CallBytes {
+  readonly #limits: CallBytesLimits;
   readonly #connections = new Set<HeldConnection>();
   #knownBytes = 0;
   #unknownBytes = 0;
 
-  constructor(limits: HeldBytesLimits) {
+  constructor(limits: CallBytesLimits) {
     this.#limits = limits;
   }
 
