@@ -38,7 +38,7 @@ export class HeldConnection {
 
   /** Starts waiting calls in order, while few enough answers are unsent. */
   proceedWaiting(): void {
-    // A call that is answered at once comes back to here. After the end of the connection, an answer would reach nobody.
+    // A call that is answered at once comes back to here. After the end of the connection, answers go nowhere.
     if (this.waiting.size === 0 || this.#isProceeding || this.closed) return;
     this.#isProceeding = true;
     for (const call of this.waiting) {

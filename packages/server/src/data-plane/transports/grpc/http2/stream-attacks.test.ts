@@ -1,4 +1,5 @@
 import { CheckBatchRequest, CheckRequest } from "@sluice/protocol";
+import { createCertificates } from "@sluice/test-servers";
 import { afterEach, describe, expect, it } from "vitest";
 import { createGatedCounters } from "../../../../testing/gated-counters.ts";
 import { Turns } from "../../turns.ts";
@@ -11,7 +12,7 @@ import { frame, message, type RawClient, requestBlock, uint32 } from "./testing/
 
 const mebibyte = 1024 * 1024;
 const patience = { timeout: 30_000, interval: 20 };
-const server = new AttackedServer();
+const server = new AttackedServer(createCertificates);
 
 afterEach(() => server.close());
 

@@ -3,7 +3,6 @@ import type { Socket } from "node:net";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { CheckRequest, RateLimiterDefinition as service } from "@sluice/protocol";
-import { createCertificates, type TestCertificates } from "@sluice/test-servers";
 import { type CounterStore, createLimiter, type Limiter, MemoryCounters } from "sluice";
 import { createMetrics, type Metrics } from "../../../../../observe/telemetry/metrics.ts";
 import { connectForTest, type GrpcTestClient } from "../../../../../testing/grpc-client.ts";
@@ -12,6 +11,14 @@ import { wholeGrpcServer } from "../../../../../testing/whole-servers.ts";
 import { createDecide } from "../../../../service/decide.ts";
 import type { GrpcServerOptions } from "../../server.ts";
 import { RawClient } from "./raw-client.ts";
+
+/** Files in PEM, which `close` removes. */
+interface Certificates {
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+  close(): Promise<void>;
+}
 
 /**
  * A real server that raw sockets attack, in clear text or over TLS, and whose neighbours on other connections are asked how they are.
@@ -28,8 +35,13 @@ export class AttackedServer {
   attackers: RawClient[] = [];
   #neighbours: GrpcTestClient[] = [];
   #listening: ListeningTransport | undefined;
-  #certificates: TestCertificates | undefined;
+  readonly #createCertificates: () => Promise<Certificates>;
+  #certificates: Certificates | undefined;
   #ca: Buffer | undefined;
+
+  constructor(createCertificates: () => Promise<Certificates>) {
+    this.#createCertificates = createCertificates;
+  }
 
   get port(): number {
     return this.#listening!.port;
@@ -98,7 +110,7 @@ export class AttackedServer {
   }
 
   async #createTls(): Promise<NonNullable<Parameters<typeof listenForTest>[2]>["tls"]> {
-    this.#certificates = await createCertificates();
+    this.#certificates = await this.#createCertificates();
     const { ca, cert, key } = this.#certificates;
     this.#ca = await readFile(ca);
     return {
