@@ -42,6 +42,17 @@ export const arrows: readonly Arrows[] = [
   { folder: "packages/client", name: "@sluice/client", packages: ["sluice", "@sluice/protocol"], outside: true },
   { folder: "packages/pace", name: "@sluice/pace", packages: ["sluice"], outside: true },
   {
+    folder: "packages/simulate",
+    name: "@sluice/simulate",
+    packages: ["sluice"],
+    outside: true,
+    layers: {
+      entries: ["index.ts"],
+      // What replays and what renders work on data alone, so that a server and a browser can use them too.
+      folders: { logs: ["replay"], report: ["replay"], replay: [] },
+    },
+  },
+  {
     folder: "packages/middleware",
     name: "@sluice/middleware",
     packages: ["sluice", "@sluice/redis"],
@@ -68,7 +79,7 @@ export const arrows: readonly Arrows[] = [
   {
     folder: "packages/cli",
     name: "@sluice/cli",
-    packages: ["sluice", "@sluice/client", "@sluice/protocol"],
+    packages: ["sluice", "@sluice/client", "@sluice/protocol", "@sluice/simulate"],
     loads: { "packages/cli/src/load-server.ts": ["@sluice/server"] },
     outside: true,
     layers: {
@@ -92,6 +103,7 @@ export const arrows: readonly Arrows[] = [
       "@sluice/protocol",
       "@sluice/redis",
       "@sluice/server",
+      "@sluice/simulate",
       "@sluice/test-servers",
     ],
     outside: true,

@@ -25,6 +25,7 @@ const code: readonly string[] = [
   "packages/pace/src/**/*.ts",
   "packages/protocol/src/**/*.ts",
   "packages/redis/src/**/*.{ts,lua}",
+  "packages/simulate/src/**/*.ts",
   "packages/sql/src/**/*.ts",
   "packages/server/src/{boot,command,compat,control-plane,observe,settings,testing}/**/*.ts",
   "packages/server/src/data-plane/{access,counters,policy-files,service,status}/**/*.ts",

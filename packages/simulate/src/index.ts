@@ -1,0 +1,18 @@
+/** The engine: replays traffic against policies. `@sluice/simulate/logs` reads access logs, `@sluice/simulate/report` renders. */
+export { type FoundLimits, type LimitStep, usualFactors } from "./replay/limit-finder.ts";
+export type { LeftOut } from "./replay/prepare-policies.ts";
+export type { SimulatedRequest } from "./replay/simulated-request.ts";
+export { Simulation, simulate } from "./replay/simulation.ts";
+export type { SimulationOptions } from "./replay/simulation-options.ts";
+export type {
+  FlipMatrix,
+  HurtReport,
+  HurtSubject,
+  LimitLine,
+  MissingReport,
+  PeakReport,
+  PolicyReport,
+  SideReport,
+  SimulationReport,
+} from "./replay/simulation-report.ts";
+export type { Timeline, TimelineBucket } from "./replay/timeline.ts";

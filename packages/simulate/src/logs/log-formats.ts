@@ -1,0 +1,46 @@
+import { CombinedParser } from "./combined-parser.ts";
+import { anyJson, JsonParser, jsonFormats } from "./json-format.ts";
+import type { LineParser, LineParserOptions } from "./line-parser.ts";
+import { albFormat, combinedFormat, envoyFormat, TextParser } from "./text-format.ts";
+
+export const logFormats = ["combined", "envoy", "envoy-json", "alb", "caddy", "traefik", "cloudflare", "json"] as const;
+
+/** The form of a log's lines. `combined` also reads common logs, and Traefik's in text; `traefik` its JSON. */
+export type LogFormat = (typeof logFormats)[number];
+
+export function createLineParser(format: LogFormat, options: LineParserOptions): LineParser {
+  switch (format) {
+    case "combined":
+      return options.map.size === 0 ? new CombinedParser(options) : new TextParser(combinedFormat, options);
+    case "envoy":
+      return new TextParser(envoyFormat, options);
+    case "alb":
+      return new TextParser(albFormat, options);
+    default:
+      return new JsonParser(jsonFormats.find(({ name }) => name === format) ?? anyJson, options);
+  }
+}
+
+/** The format of a line, by its looks. What is no JSON, Envoy's or AWS's is read as combined. */
+export function detectFormat(line: string): LogFormat {
+  if (line.startsWith("{")) return detectJson(line);
+  if (/^\[\d{4}-\d\d-\d\dT[^\]]+\] "/.test(line)) return "envoy";
+  if (/^(?:https?|h2|grpcs|wss?) \d{4}-\d\d-\d\dT\S+ \S+ \S+ /.test(line)) return "alb";
+  return "combined";
+}
+
+function detectJson(line: string): LogFormat {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(line);
+  } catch {
+    return "json";
+  }
+  if (typeof parsed !== "object" || parsed === null) return "json";
+  const has = (...names: readonly string[]): boolean => names.every((name) => Object.hasOwn(parsed, name));
+  if (has("EdgeStartTimestamp")) return "cloudflare";
+  if (has("RequestMethod", "RequestPath")) return "traefik";
+  if (has("start_time") && (has("method") || has(":method"))) return "envoy-json";
+  const { request } = parsed as { readonly request?: unknown };
+  return has("ts") && typeof request === "object" ? "caddy" : "json";
+}

@@ -1,0 +1,128 @@
+import { createLimiter, type Decision, type Limiter, type MemoryCounters, type PolicySet, SluiceError } from "sluice";
+import { ReplayClock } from "./replay-clock.ts";
+import type { SimulatedRequest } from "./simulated-request.ts";
+import { type AskedLimit, WatchedCounters } from "./watched-counters.ts";
+
+export interface ReplayRunOptions {
+  readonly policies: PolicySet;
+  readonly domain: string | undefined;
+  /** Epoch milliseconds of the first request: no later one may come before it. */
+  readonly startMs: number;
+  readonly maxCounterBytes: number;
+}
+
+/** A policy's part in a run. */
+export interface PolicyCount {
+  /** Requests that its limits counted, whatever was decided. */
+  requests: number;
+  /** Requests that it denied: of several policies that would, the one that decided. */
+  denied: number;
+  /** Requests that it would have denied, but for its shadow mode. */
+  shadowDenied: number;
+}
+
+/** Counters take at least this, so that a run can start; a few thousand of them fit. */
+const leastCounterBytes = 1 << 20;
+/** A counter takes fewer bytes, so that the bound on bytes is the one that holds. */
+const bytesPerCounter = 16;
+
+/**
+ * Replays requests against one set of policies, in the limiter that serves them, with counters that start empty and a
+ * clock that shows the time of each request.
+ */
+export class ReplayRun {
+  readonly counts: Map<string, PolicyCount> = new Map();
+  /** How many requests lacked a dimension that a limit counts by: by policy and dimension, with a line break between. */
+  readonly missing: Map<string, number> = new Map();
+  readonly #limiter: Limiter;
+  readonly #clock: ReplayClock;
+  readonly #counters: WatchedCounters;
+  readonly #request: {
+    domain: string | undefined;
+    dimensions: SimulatedRequest["dimensions"];
+    cost: number | undefined;
+  };
+  #denied = 0;
+
+  constructor({ policies, domain, startMs, maxCounterBytes }: ReplayRunOptions) {
+    this.#clock = new ReplayClock(startMs);
+    const maxBytes = Math.max(leastCounterBytes, maxCounterBytes);
+    const maxCounters = Math.ceil(maxBytes / bytesPerCounter);
+    this.#counters = new WatchedCounters({ clock: this.#clock, maxBytes, maxCounters });
+    this.#limiter = createLimiter({
+      policies,
+      clock: this.#clock,
+      counters: this.#counters,
+      onMissing: ({ id }, dimension) => {
+        const key = `${id}\n${dimension}`;
+        this.missing.set(key, (this.missing.get(key) ?? 0) + 1);
+      },
+    });
+    this.#request = { domain, dimensions: {}, cost: undefined };
+  }
+
+  /** Undefined if the request is one that a limiter refuses to decide, such as one with an `ip` that is no address. */
+  decide(request: SimulatedRequest, timeMs: number): Decision | undefined {
+    this.#clock.moveTo(timeMs);
+    this.#counters.forgetAsked();
+    this.#request.dimensions = request.dimensions;
+    this.#request.cost = request.cost;
+    let decision: Decision;
+    try {
+      decision = this.#limiter.checkSync(this.#request);
+    } catch (error) {
+      if (error instanceof SluiceError && error.code === "invalid_request") return undefined;
+      throw error;
+    }
+    this.#count(decision);
+    return decision;
+  }
+
+  get denied(): number {
+    return this.#denied;
+  }
+
+  /** The limits that counted the latest request; valid until the next one. */
+  get asked(): readonly AskedLimit[] {
+    return this.#counters.asked;
+  }
+
+  get askedCount(): number {
+    return this.#counters.askedCount;
+  }
+
+  get stats(): MemoryCounters["stats"] {
+    return this.#counters.stats;
+  }
+
+  #count(decision: Decision): void {
+    const { asked, askedCount } = this.#counters;
+    for (let i = 0; i < askedCount; i++) {
+      const { id } = asked[i]!.limit.policy;
+      // A policy with several limits counts a request once. Its limits follow each other.
+      if (i === 0 || asked[i - 1]!.limit.policy.id !== id) this.#countFor(id).requests += 1;
+    }
+    if (!decision.allowed) {
+      this.#denied += 1;
+      const count = this.#countFor(decision.policy ?? "");
+      count.denied += 1;
+      // Denied by name, without asking a counter.
+      if (askedCount === 0) count.requests += 1;
+    }
+    for (const { policy } of decision.shadow) this.#countFor(policy).shadowDenied += 1;
+  }
+
+  #countFor(policy: string): PolicyCount {
+    let count = this.counts.get(policy);
+    if (count === undefined) {
+      count = { requests: 0, denied: 0, shadowDenied: 0 };
+      this.counts.set(policy, count);
+    }
+    return count;
+  }
+}
+
+/** Whether this limit is the one that decided. */
+export function isDeciding({ limit }: AskedLimit, decision: Decision): boolean {
+  return limit.scope === decision.scope && limit.policy.id === decision.policy;
+}

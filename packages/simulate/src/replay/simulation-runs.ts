@@ -1,0 +1,60 @@
+import { LimitDemand } from "./limit-demand.ts";
+import { LimitFinder, usualFactors } from "./limit-finder.ts";
+import type { PreparedPolicies } from "./prepare-policies.ts";
+import { ReplayRun } from "./replay-run.ts";
+import type { SimulatedRequest } from "./simulated-request.ts";
+import type { SimulationOptions } from "./simulation-options.ts";
+import { TimelineCount } from "./timeline.ts";
+
+/** Everything that a request goes through. It begins with the first request, whose time the clocks start at. */
+export interface SimulationRuns {
+  /** Undefined if the recording says what is decided now. */
+  readonly now: ReplayRun | undefined;
+  readonly candidate: ReplayRun;
+  /** The same with requests at the start of their second. Undefined if the log has finer times. */
+  readonly nowAtStart: ReplayRun | undefined;
+  readonly candidateAtStart: ReplayRun | undefined;
+  readonly finder: LimitFinder | undefined;
+  readonly demand: LimitDemand;
+  readonly timeline: TimelineCount;
+}
+
+const usualCounterBytes = 512 * 1024 * 1024;
+const usualSubjects = 500_000;
+const usualBuckets = 2048;
+
+export function openRuns(
+  { timeMs: startMs, wholeSecond }: SimulatedRequest,
+  candidate: PreparedPolicies,
+  now: PreparedPolicies | undefined,
+  options: SimulationOptions,
+): SimulationRuns {
+  const { domain, findLimit, maxSubjects, maxBuckets } = options;
+  const sides = now === undefined ? 1 : 2;
+  const steps = findLimit === undefined ? 0 : (findLimit.factors ?? usualFactors).length;
+  const count = sides * (wholeSecond ? 2 : 1) + steps;
+  const maxCounterBytes = Math.floor((options.maxCounterBytes ?? usualCounterBytes) / count);
+  const open = (prepared: PreparedPolicies): ReplayRun =>
+    new ReplayRun({ policies: prepared.policies, domain, startMs, maxCounterBytes });
+  return {
+    now: now && open(now),
+    candidate: open(candidate),
+    nowAtStart: wholeSecond ? now && open(now) : undefined,
+    candidateAtStart: wholeSecond ? open(candidate) : undefined,
+    finder:
+      findLimit &&
+      new LimitFinder(
+        { policies: candidate.policies, domain, startMs, maxCounterBytes },
+        findLimit.policy,
+        findLimit.factors,
+      ),
+    demand: new LimitDemand(maxSubjects ?? usualSubjects),
+    timeline: new TimelineCount(startMs, maxBuckets ?? usualBuckets),
+  };
+}
+
+/** Live counters that were dropped because memory was full, over all runs. */
+export function countLost({ now, candidate, nowAtStart, candidateAtStart }: SimulationRuns): number {
+  const runs = [now, candidate, nowAtStart, candidateAtStart].filter((run) => run !== undefined);
+  return runs.reduce((sum, { stats }) => sum + stats.evictedLive + stats.refused, 0);
+}
