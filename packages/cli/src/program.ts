@@ -18,6 +18,7 @@ import { addPolicyExport, addPolicyGet, addPolicyHistory, addPolicyList } from "
 import { addPolicyRollout } from "./commands/policy-rollout.ts";
 import { type ResetCommandOptions, reset } from "./commands/reset.ts";
 import { addServeCommand, wantsServe } from "./commands/serve.ts";
+import { addSimulateCommand } from "./commands/simulate.ts";
 import { status } from "./commands/status.ts";
 import { addSubjectCommands, addTierCommands } from "./commands/subjects.ts";
 import { addTokenCommands } from "./commands/token-commands.ts";
@@ -207,6 +208,7 @@ ${resetCodes}`,
   for (const add of policyCommands) add(policy, run);
   for (const add of controlCommands) add(program, run);
   addTopCommand(program, world, finish);
+  addSimulateCommand(program, world, finish);
   const token = program.command("token").description("Work with bearer tokens: of the policy store, and of files.");
   addTokenCommands(token, run, world, finish);
 

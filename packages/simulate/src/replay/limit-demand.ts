@@ -12,6 +12,9 @@ import { quantile, WindowPeaks } from "./window-peaks.ts";
 const sketchPlaces = 1024;
 const topCount = 20;
 
+/** Stands for the subject of a limit without dimensions. */
+const everyRequest = "(all requests)";
+
 interface CountedLimit {
   readonly policy: string;
   readonly scope: string;
@@ -60,7 +63,7 @@ export class LimitDemand {
         if (newly_denied === 0) continue;
         subjects += 1;
         const asked = counts.requests[place]!;
-        const subject = counts.names[place]!;
+        const subject = counts.names[place] || everyRequest;
         keepTop(found, { policy, scope, subject, requests: asked, newly_denied, traffic_share: asked / requests });
       }
     }

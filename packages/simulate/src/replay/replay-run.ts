@@ -9,6 +9,8 @@ export interface ReplayRunOptions {
   /** Epoch milliseconds of the first request: no later one may come before it. */
   readonly startMs: number;
   readonly maxCounterBytes: number;
+  /** Whether only denials are counted, and nothing by policy. */
+  readonly onlyDenied?: boolean;
 }
 
 /** A policy's part in a run. */
@@ -42,9 +44,11 @@ export class ReplayRun {
     dimensions: SimulatedRequest["dimensions"];
     cost: number | undefined;
   };
+  readonly #onlyDenied: boolean;
   #denied = 0;
 
-  constructor({ policies, domain, startMs, maxCounterBytes }: ReplayRunOptions) {
+  constructor({ policies, domain, startMs, maxCounterBytes, onlyDenied = false }: ReplayRunOptions) {
+    this.#onlyDenied = onlyDenied;
     this.#clock = new ReplayClock(startMs);
     const maxBytes = Math.max(leastCounterBytes, maxCounterBytes);
     const maxCounters = Math.ceil(maxBytes / bytesPerCounter);
@@ -74,7 +78,8 @@ export class ReplayRun {
       if (error instanceof SluiceError && error.code === "invalid_request") return undefined;
       throw error;
     }
-    this.#count(decision);
+    if (!decision.allowed) this.#denied += 1;
+    if (!this.#onlyDenied) this.#count(decision);
     return decision;
   }
 
@@ -103,7 +108,6 @@ export class ReplayRun {
       if (i === 0 || asked[i - 1]!.limit.policy.id !== id) this.#countFor(id).requests += 1;
     }
     if (!decision.allowed) {
-      this.#denied += 1;
       const count = this.#countFor(decision.policy ?? "");
       count.denied += 1;
       // Denied by name, without asking a counter.

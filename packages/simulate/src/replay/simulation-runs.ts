@@ -34,13 +34,13 @@ export function openRuns(
   const steps = findLimit === undefined ? 0 : (findLimit.factors ?? usualFactors).length;
   const count = sides * (wholeSecond ? 2 : 1) + steps;
   const maxCounterBytes = Math.floor((options.maxCounterBytes ?? usualCounterBytes) / count);
-  const open = (prepared: PreparedPolicies): ReplayRun =>
-    new ReplayRun({ policies: prepared.policies, domain, startMs, maxCounterBytes });
+  const open = ({ policies }: PreparedPolicies, onlyDenied = false): ReplayRun =>
+    new ReplayRun({ policies, domain, startMs, maxCounterBytes, onlyDenied });
   return {
     now: now && open(now),
     candidate: open(candidate),
-    nowAtStart: wholeSecond ? now && open(now) : undefined,
-    candidateAtStart: wholeSecond ? open(candidate) : undefined,
+    nowAtStart: wholeSecond ? now && open(now, true) : undefined,
+    candidateAtStart: wholeSecond ? open(candidate, true) : undefined,
     finder:
       findLimit &&
       new LimitFinder(

@@ -1,1 +1,4 @@
-export {};
+/** What a simulation found, for people and for pipelines. */
+export { type FailCondition, type FailVerdict, judge, parseFailIf } from "./fail-if.ts";
+export { type HtmlOptions, renderHtml } from "./render-html.ts";
+export { renderCount, renderInstant, renderShare } from "./render-quantity.ts";
