@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { zstdCompressSync } from "node:zlib";
 import { type Daemon, parseSettings, startDaemon } from "@sluice/server";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { packPackages } from "../../scripts/pack-packages.mjs";
@@ -28,7 +29,7 @@ let env: NodeJS.ProcessEnv;
 beforeAll(async () => {
   folder = mkdtempSync(path.join(tmpdir(), "sluice-laptop-"));
   const packed = await packPackages(folder, environmentFor(nodes.at(-1)!.path));
-  const needed = ["sluice", "@sluice/protocol", "@sluice/client", "@sluice/cli"];
+  const needed = ["sluice", "@sluice/protocol", "@sluice/client", "@sluice/simulate", "@sluice/cli"];
   const tarballs = packed.filter((one) => needed.includes(one.manifest.name)).map(({ tarball }) => tarball);
   expect(tarballs).toHaveLength(needed.length);
   laptop = new Stranger();
@@ -68,6 +69,7 @@ describe("the command line alone", () => {
       "@sluice/cli",
       "@sluice/client",
       "@sluice/protocol",
+      "@sluice/simulate",
       "commander",
       "sluice",
       "yaml",
@@ -98,6 +100,16 @@ describe.each(nodes)("the command line alone on Node $version", ({ path: node })
     expect(planned).toContain("+ id: api");
     const token = await run("token", "make", "--name", "gateway", "--role", "check", "--entry");
     expect(token).toMatch(/^sluice_/);
+  });
+
+  it("replays a log against policies", async () => {
+    const file = path.join(folder, "candidate.yaml");
+    writeFileSync(file, "policies: [{ id: api, limits: [{ by: [ip], windows: [1/m] }], on_failure: open }]\n");
+    const log = path.join(folder, "access.log.zst");
+    const line = '203.0.113.7 - - [31/Jan/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 17\n';
+    writeFileSync(log, zstdCompressSync(line.repeat(3)));
+    const replayed = JSON.parse(await run("simulate", log, "--policies", file, "--json"));
+    expect(replayed.result).toMatchObject({ requests: 3, candidate: { denied: 2 } });
   });
 
   it("says what to install where a server is needed, with exit code 2", async () => {

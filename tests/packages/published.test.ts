@@ -176,6 +176,7 @@ describe("pages for coding agents", () => {
         "@sluice/protocol",
         "@sluice/redis",
         "@sluice/server",
+        "@sluice/simulate",
         "@sluice/sql",
       ]),
     );
