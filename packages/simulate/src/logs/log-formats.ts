@@ -21,7 +21,7 @@ export function createLineParser(format: LogFormat, options: LineParserOptions):
   }
 }
 
-/** The format of a line, by its looks. What is no JSON, Envoy's or AWS's is read as combined. */
+/** The format of a line, by its looks. Lines of other formats than JSON, Envoy's and AWS's are read as combined. */
 export function detectFormat(line: string): LogFormat {
   if (line.startsWith("{")) return detectJson(line);
   if (/^\[\d{4}-\d\d-\d\dT[^\]]+\] "/.test(line)) return "envoy";
