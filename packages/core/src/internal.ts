@@ -16,6 +16,7 @@ export {
   trueOrFalse,
 } from "./check-options.ts";
 export { systemClock } from "./clock.ts";
+export { type Hash64, hashText } from "./counters/hash.ts";
 export type { MemoryCountersStats } from "./counters/memory-counters.ts";
 export type { ShadowDenial } from "./decision/decision.ts";
 export { printable, printableJson, printableLines } from "./decision/printable.ts";
@@ -35,7 +36,11 @@ export {
   retryAtMs,
 } from "./failing/deadlines.ts";
 export { mostExcusedMs, Stalls, whyLate } from "./failing/stalls.ts";
-export type { HotKeyTotals } from "./hot-keys/hot-keys.ts";
+export {
+  type HotKeyTotals,
+  maxSubjectLength as maxHotKeySubjectLength,
+  type NamedLimit,
+} from "./hot-keys/hot-keys.ts";
 export { Lease } from "./leases/lease.ts";
 export { type HeldLease, LeaseHolder, type LeaseOutcome } from "./leases/lease-holder.ts";
 export type { LeasedCountersStats } from "./leases/leased-counters.ts";

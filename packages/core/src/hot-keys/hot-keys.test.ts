@@ -352,6 +352,19 @@ describe("hot keys", () => {
     expect(find(hot, "whale")?.perSecond).toBe(100);
   });
 
+  it("forget a counter, and give its name to another", () => {
+    const { hot, note } = open();
+    note("a", 8);
+    note("b", 4);
+    hashText("a", hash);
+    hot.forget(hash.lo, hash.hi);
+    hot.forget(hash.lo, hash.hi);
+    expect([hot.named, find(hot, "a")]).toEqual([1, undefined]);
+    expect(hot.top({ by: "rate", count: 10 }).map(({ subject }) => subject)).toEqual(["b"]);
+    note("a", 2);
+    expect(find(hot, "a")).toMatchObject({ perSecond: 2, errorPerSecond: 0 });
+  });
+
   it("stop counting before a number overflows", () => {
     const { hot, note } = open();
     // So many decisions in one second no process makes; halved counts add up to less.

@@ -1,5 +1,4 @@
 import { type Clock, systemClock } from "../clock.ts";
-import type { CompiledLimit } from "../limits/compiled-limit.ts";
 
 /** A counter that is asked for often, as far as the sketch can tell. */
 export interface HotKey {
@@ -12,6 +11,12 @@ export interface HotKey {
   /** Denials among them: never too high, and too low by at most `errorPerSecond` and a quarter of a denial. */
   readonly deniedPerSecond: number;
   readonly errorPerSecond: number;
+}
+
+/** What a counter's name shows of its limit. */
+export interface NamedLimit {
+  readonly policy: { readonly id: string };
+  readonly scope: string;
 }
 
 export interface HotKeysOptions {
@@ -126,7 +131,7 @@ export class HotKeys {
    * many a second are certainly its own: never too high, so that a rare counter never seems hot; within a few seconds
    * it is the rate. `nowMs` is the time by the sketch's clock, if the caller has just read it.
    */
-  note(limit: CompiledLimit, subject: string, lo: number, hi: number, nowMs: number = this.#clock.nowMs()): number {
+  note(limit: NamedLimit, subject: string, lo: number, hi: number, nowMs: number = this.#clock.nowMs()): number {
     let sinceMs = nowMs - this.#halvedAtMs;
     if (sinceMs >= halfLifeMs || sinceMs < 0) {
       this.#halve(sinceMs);
@@ -155,6 +160,12 @@ export class HotKeys {
     if (at < 0) return;
     const denied = this.#table[at + deniedAt]! + unit;
     if (denied <= mostCount) this.#table[at + deniedAt] = denied;
+  }
+
+  /** Forgets a counter, which gives its entry and its name to another. */
+  forget(lo: number, hi: number): void {
+    const at = this.#find(lo, hi);
+    if (at >= 0) this.#empty(at);
   }
 
   /** A counter's rates, if it is known. */
@@ -236,7 +247,7 @@ export class HotKeys {
     return at;
   }
 
-  #considerName(limit: CompiledLimit, subject: string, at: number, own: number): void {
+  #considerName(limit: NamedLimit, subject: string, at: number, own: number): void {
     if (this.#placeByEntry[entryNumber(at)] !== 0) return;
     let place = this.#findPlace(this.#byRate, own);
     const denied = this.#table[at + deniedAt]!;

@@ -91,7 +91,8 @@ export class UsageFlusher {
     const day = Math.floor(this.#periodMs / dayMs);
     this.#periodMs = this.#nowMs();
     if (Math.floor(this.#periodMs / dayMs) !== day) this.#options.sums.forgetNames();
-    const sums = this.#options.sums.take().map((counts) => sumFromCounts(counts, startMs));
+    const shareOfDay = (this.#periodMs % dayMs) / dayMs;
+    const sums = this.#options.sums.take(shareOfDay).map((counts) => sumFromCounts(counts, startMs));
     const { node, boot } = this.#options;
     for (let i = 0; i < sums.length; i += sumsAtOnce) {
       this.#sequence += 1;

@@ -98,6 +98,56 @@ describe("sums of usage", () => {
     expect([count("b"), count("a")]).toEqual([["b"], [otherUsage]]);
   });
 
+  it("count a subject with the name of all others among them", () => {
+    const { check } = createChecks();
+    const sums = new UsageSums({ dimensions: ["tenant"], maxSubjects: 1 });
+    for (const tenant of [otherUsage, "a", "b"]) {
+      const request = { dimensions: { endpoint: "/search", tenant } };
+      sums.count(request, check(request));
+    }
+    expect(brief(sums.take()).map(([, , , subject, decided]) => [subject, decided])).toEqual([
+      ["", 3],
+      ["a", 1],
+      [otherUsage, 2],
+    ]);
+  });
+
+  it("give places to busy subjects evenly over the day, the busiest first", () => {
+    const { check } = createChecks();
+    const decision = check({ dimensions: { endpoint: "/search", tenant: "any" } });
+    const sums = new UsageSums({ dimensions: ["tenant"], maxSubjects: 100 });
+    const count = (tenant: string, times = 1): void => {
+      for (let i = 0; i < times; i++) sums.count({ dimensions: { tenant } }, decision);
+    };
+    for (let i = 0; i < 1_000; i++) count(`invented ${i}`);
+    const named = (shareOfDay: number): readonly string[] => {
+      for (let i = 0; i < 30; i++) count(`busy ${i}`, 10 + i);
+      const subjects = sums.take(shareOfDay).map(({ subject }) => subject);
+      return subjects.filter((subject) => subject.startsWith("busy"));
+    };
+    expect(named(0)).toEqual([]);
+    expect(named(0.5)).toEqual(["busy 28", "busy 29"]);
+    expect(named(0.5)).toHaveLength(2 + 9);
+    expect(named(1)).toHaveLength(2 + 9);
+    // The busiest twenty, and no more.
+    const twenty = Array.from({ length: 20 }, (_, i) => `busy ${i + 10}`);
+    for (let i = 0; i < 10; i++) expect(named(1)).toEqual(twenty);
+    sums.forgetNames();
+    expect(named(0)).toHaveLength(30);
+  });
+
+  it("track no busy subject whose name the sketch would cut", () => {
+    const { check } = createChecks();
+    const decision = check({ dimensions: { endpoint: "/search", tenant: "any" } });
+    const sums = new UsageSums({ dimensions: ["tenant"], maxSubjects: 5 });
+    for (const tenant of ["a", "b", "c", "d"]) sums.count({ dimensions: { tenant } }, decision);
+    const long = "x".repeat(4_000);
+    for (let i = 0; i < 100; i++) sums.count({ dimensions: { tenant: i % 2 === 0 ? long : "busy" } }, decision);
+    sums.take();
+    for (const tenant of [long, "busy"]) sums.count({ dimensions: { tenant } }, decision);
+    expect(sums.take().map(({ subject }) => subject)).toEqual(["", "busy", otherUsage]);
+  });
+
   it("name a bounded number of windows that callers bring along", () => {
     const sums = new UsageSums({ dimensions: [] });
     const { check } = createChecks();
@@ -151,6 +201,48 @@ describe("sums of usage", () => {
         }
         expect(total).toEqual(expected);
       }),
+    );
+  });
+
+  it("keep the hundred busiest subjects apart in a flood of invented ones, and still add up", {
+    timeout: 60_000,
+  }, () => {
+    const [whales, most] = [100, 50_000];
+    const flood = fc.record({
+      // How many subjects it invents in a period, and how often it repeats each.
+      invented: fc.integer({ min: 100, max: 2_000 }),
+      repeats: fc.integer({ min: 1, max: 12 }),
+      // It runs alone first, and takes all places that it can get.
+      alone: fc.integer({ min: 1, max: 8 }),
+      together: fc.integer({ min: 2, max: 4 }),
+    });
+    fc.assert(
+      fc.property(flood, ({ invented, repeats, alone, together }) => {
+        const { check } = createChecks();
+        const decision = check({ dimensions: { endpoint: "/search", tenant: "any" } });
+        const sums = new UsageSums({ dimensions: ["tenant"] });
+        let counted = 0;
+        const count = (tenant: string): void => {
+          sums.count({ dimensions: { tenant } }, decision);
+          counted += 1;
+        };
+        for (let i = 0; i < most; i++) count(`midnight ${i}`);
+        const taken: UsageCounts[] = [];
+        let last: readonly UsageCounts[] = [];
+        for (let period = 0; period < alone + together; period++) {
+          for (let i = 0; i < invented; i++) for (let j = 0; j < repeats; j++) count(`${period} ${i}`);
+          for (let i = 0; period >= alone && i < 200; i++) for (let j = 0; j < whales; j++) count(`whale ${j}`);
+          last = sums.take(0);
+          taken.push(...last);
+        }
+        expect(last.filter(({ subject }) => subject.startsWith("whale"))).toHaveLength(whales);
+        const subjects = new Set(taken.map(({ subject }) => subject));
+        expect(subjects.size).toBeLessThanOrEqual(most + 2);
+        const total = (dimension: string): number =>
+          taken.reduce((sum, one) => (one.dimension === dimension ? sum + one.decided : sum), 0);
+        expect([total(""), total("tenant")]).toEqual([counted, counted]);
+      }),
+      { numRuns: 15 },
     );
   });
 });

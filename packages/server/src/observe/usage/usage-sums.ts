@@ -1,5 +1,6 @@
 import type { CheckRequest, Decision, Window } from "sluice";
 import { renderWindow } from "sluice/internal";
+import { TrackedSubjects } from "./tracked-subjects.ts";
 
 /** What a policy's limit was used, in total or by one subject. */
 export interface UsageCounts {
@@ -46,22 +47,21 @@ const maxWindows = 50;
  * is new.
  *
  * Callers choose subjects, and may bring limits and windows of their choice, so the number of each is bounded, and with it the
- * number of rows that are stored. If there are more, those that come first have separate sums.
+ * number of rows that are stored. If there are more, the busiest subjects and the first limits have separate sums.
  */
 export class UsageSums {
   readonly #dimensions: readonly string[];
-  readonly #maxSubjects: number;
   readonly #maxLimits: number;
   #limits = new Map<string, LimitUsage>();
   #byWindow = new Map<Window, LimitUsage>();
-  /** Every subject and limit with separate sums since `forgetNames`. */
-  readonly #subjectNames = new Set<string>();
+  readonly #subjects: TrackedSubjects;
+  /** Every limit with separate sums since `forgetNames`. */
   readonly #limitNames = new Set<string>();
   #untracked = 0;
 
   constructor({ dimensions, maxSubjects = 50_000, maxLimits = 20_000 }: UsageSumsOptions) {
     this.#dimensions = dimensions;
-    this.#maxSubjects = maxSubjects;
+    this.#subjects = new TrackedSubjects(dimensions.length, maxSubjects);
     this.#maxLimits = maxLimits;
   }
 
@@ -83,17 +83,27 @@ export class UsageSums {
     }
   }
 
-  /** All sums since the last time. */
-  take(): readonly UsageCounts[] {
+  /** All sums since the last time. `shareOfDay` has passed: the later it is, the more busy subjects get separate sums. */
+  take(shareOfDay = 0): readonly UsageCounts[] {
     const limits = [...this.#limits.values()];
     this.#limits = new Map();
     this.#byWindow = new Map();
-    return limits.flatMap(({ total, subjects }) => [total, ...subjects.flatMap((counts) => [...counts.values()])]);
+    this.#subjects.endPeriod(shareOfDay);
+    const sums: UsageCounts[] = [];
+    for (const { total, subjects, others } of limits) {
+      sums.push(total);
+      for (const [index, counts] of subjects.entries()) {
+        for (const one of counts.values()) sums.push(one);
+        const other = others[index];
+        if (other !== undefined) sums.push(other);
+      }
+    }
+    return sums;
   }
 
   /** Lets other subjects and limits have separate sums. To be called once a day. */
   forgetNames(): void {
-    this.#subjectNames.clear();
+    this.#subjects.forget();
     this.#limitNames.clear();
   }
 
@@ -120,15 +130,15 @@ export class UsageSums {
     return usage;
   }
 
-  #addSubject({ total, subjects }: LimitUsage, index: number, asked: string): UsageCounts {
-    const isTracked = admit(this.#subjectNames, `${index} ${asked}`, this.#maxSubjects);
-    if (!isTracked) this.#untracked += 1;
-    const subject = isTracked ? asked : otherUsage;
-    const known = isTracked ? undefined : subjects[index]!.get(subject);
-    if (known !== undefined) return known;
-    const counts = createCounts(total.policy, total.limit, this.#dimensions[index]!, subject);
-    subjects[index]!.set(subject, counts);
-    return counts;
+  #addSubject({ total, subjects, others }: LimitUsage, index: number, subject: string): UsageCounts {
+    if (subject !== otherUsage && this.#subjects.admit(index, subject)) {
+      const counts = createCounts(total.policy, total.limit, this.#dimensions[index]!, subject);
+      subjects[index]!.set(subject, counts);
+      return counts;
+    }
+    this.#untracked += 1;
+    others[index] ??= createCounts(total.policy, total.limit, this.#dimensions[index]!, otherUsage);
+    return others[index];
   }
 }
 
@@ -144,12 +154,15 @@ interface LimitUsage {
   readonly total: UsageCounts;
   /** For each tracked dimension. */
   readonly subjects: readonly Map<string, UsageCounts>[];
+  /** For each tracked dimension: all subjects without separate sums. */
+  readonly others: (UsageCounts | undefined)[];
 }
 
 function createLimitUsage(policy: string, limit: string, dimensions: number): LimitUsage {
   return {
     total: createCounts(policy, limit, "", ""),
     subjects: Array.from({ length: dimensions }, () => new Map<string, UsageCounts>()),
+    others: new Array<undefined>(dimensions).fill(undefined),
   };
 }
 
