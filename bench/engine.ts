@@ -1,10 +1,11 @@
 // npm run bench -- engine [--json]: how fast the limiter decides in memory, and how much memory a counter takes.
+import { UsageSums } from "@sluice/server/internal";
 import { MemoryStore } from "express-rate-limit";
 import { RateLimiterMemory } from "rate-limiter-flexible";
 import { createLimiter, type Limiter, MemoryCounters, parsePolicies } from "sluice";
 import { compileTestLimit, testWindow } from "sluice/testing";
 import { createRandom, createZipf, keysInOrder, shuffledKeys } from "./measure/draw-keys.ts";
-import { type Contestant, interleave, perSecond, type Rounds, ratio } from "./measure/interleave.ts";
+import { type Contestant, interleave, median, perSecond, type Rounds, ratio } from "./measure/interleave.ts";
 
 const minuteMs = 60_000;
 const sizes = { "1k": 1000, "100k": 100_000, "1m": 1_000_000 } as const;
@@ -165,6 +166,40 @@ function oneOfThree(name: string, keys: number): Contestant {
   return severalDimensions(name, keys, [{ by: ["user"], windows: [`${limitFor(keys)}/m`] }]);
 }
 
+/**
+ * A check and its usage, as in a server: of a thousand tenants, or of invented ones, after 50 000 others took all places. Sums
+ * are taken after each round; a server does so every ten seconds.
+ */
+function countedUsage(name: string, keys: number, tenants: "none" | "known" | "invented"): Contestant {
+  const order = new Order(keys);
+  const limiter = createLimiter({ policies: createPolicies(100, `${limitFor(keys)}/m`) });
+  const usage = new UsageSums({ dimensions: ["tenant"] });
+  const taken = limiter.checkSync({ dimensions: { user: "u", endpoint: "/v1/resource-5/17", method: "GET" } });
+  if (tenants === "invented")
+    for (let i = 0; i < 50_000; i++) usage.count({ dimensions: { tenant: `first-${i}` } }, taken);
+  return {
+    name,
+    run(from, count) {
+      for (let i = from; i < from + count; i++) {
+        const user = `user:${order.at(i)}`;
+        // Short enough to be one piece, as a parser makes it.
+        const tenant = tenants === "invented" ? `t${i}` : `t${i % 1000}`;
+        const request = { dimensions: { user, tenant, endpoint: "/v1/resource-5/17", method: "GET" } };
+        const decision = limiter.checkSync(request);
+        if (!decision.allowed) throw new Error("the benchmark ran into its limit");
+        if (tenants !== "none") usage.count(request, decision);
+      }
+      usage.take();
+    },
+  };
+}
+
+/** How many nanoseconds more than `than` each operation takes: the median of the differences of their rounds. */
+function extraNs(rounds: Rounds, name: string, than: string): number {
+  const theirs = rounds.get(than)!;
+  return Math.round(median(rounds.get(name)!.map((ns, i) => ns - theirs[i]!)));
+}
+
 const collectGarbage = (globalThis as { gc?: () => void }).gc ?? (() => {});
 
 function memoryInUse(): number {
@@ -247,6 +282,16 @@ async function main(): Promise<void> {
     checkSync("10 000 policies", limiterFor(10_000, keys), keys),
   ]);
 
+  const [uncounted, counted, invented] = ["usage not counted", "usage of 1 000 tenants", "usage of invented tenants"];
+  const usage = await interleave(
+    [
+      countedUsage(uncounted, keys, "none"),
+      countedUsage(counted, keys, "known"),
+      countedUsage(invented, keys, "invented"),
+    ],
+    { rounds: 25 },
+  );
+
   const result = {
     suite: "engine",
     checks_per_s: {
@@ -259,6 +304,7 @@ async function main(): Promise<void> {
     three_fixed_windows_per_s: { "100k": perSecond(several, "three fixed windows, sync") },
     counter_per_s: { "100k": perSecond(peers, "counter alone") },
     policies_10k_vs_10: ratio(byPolicies, "10 000 policies", "10 policies"),
+    usage_ns: { known: extraNs(usage, counted, uncounted), invented: extraNs(usage, invented, uncounted) },
     bytes_per_key: bytesPerKey,
     longest_check_ms: longestCheckMs,
     ratio: {
@@ -280,6 +326,10 @@ async function main(): Promise<void> {
   print("the same, in every lap in the order in which the keys were created", asMade);
   print("full checks against 100 policies, by number of keys", bySize);
   print("full checks at 100 000 keys, by number of policies", byPolicies);
+  print("full checks at 100 000 keys, with and without usage", usage);
+  console.log(
+    `  usage takes ${result.usage_ns.known} ns a decision, of invented tenants ${result.usage_ns.invented} ns`,
+  );
   console.log(
     `a counter takes ${bytesPerKey} bytes at a million; the longest check on the way there took ${longestCheckMs} ms`,
   );

@@ -64,7 +64,7 @@ export const arrows: readonly Arrows[] = [
     packages: ["sluice", "@sluice/redis", "@sluice/sql", "@sluice/protocol"],
     outside: true,
     layers: {
-      entries: ["index.ts", "command.ts"],
+      entries: ["index.ts", "command.ts", "internal.ts"],
       folders: {
         boot: ["compat", "control-plane", "data-plane", "observe", "settings"],
         command: ["boot", "control-plane", "data-plane", "observe", "settings"],
@@ -104,6 +104,7 @@ export const arrows: readonly Arrows[] = [
       "@sluice/redis",
       "@sluice/server",
       "@sluice/simulate",
+      "@sluice/sql",
       "@sluice/test-servers",
     ],
     outside: true,

@@ -146,7 +146,7 @@ export function createUsageNote(
 
   async function addDenials(sums: readonly IdentifiedSum[]): Promise<void> {
     const rows = sums.flatMap(({ id, sum }) =>
-      sum.denials.map(({ reason, window, denied }) => ({
+      mergeDenials(sum.denials).map(({ reason, window, denied }) => ({
         ...{ series: id, step_s: 60, start_s: sum.startMs / 1_000 },
         ...{ reason, window_name: window, denied },
       })),
@@ -235,10 +235,7 @@ export function createUsageNote(
     async addUsage({ node, boot, sequence, sums }) {
       if (!(await isNew(node, boot, sequence))) return false;
       if (sums.length === 0) return true;
-      // In one order for all nodes, so that two flushes never wait for each other.
-      const identified = sums
-        .map((sum) => ({ id: seriesId(sum), sum: replaceUnstorable(sum) }))
-        .sort((a, b) => a.id - b.id || a.sum.startMs - b.sum.startMs);
+      const identified = identify(sums);
       await putSeries(identified);
       await addSums(identified);
       await addDenials(identified);
@@ -276,6 +273,47 @@ export function createUsageNote(
 interface IdentifiedSum {
   readonly id: number;
   readonly sum: UsageSum;
+}
+
+/**
+ * Sums with their series, in one order for all nodes, so that two flushes never wait for each other. A statement writes a row
+ * once, so sums of one series and minute become one: callers choose subjects, and can find two whose series have one number.
+ */
+function identify(sums: readonly UsageSum[]): readonly IdentifiedSum[] {
+  const sorted = sums
+    .map((sum) => ({ id: seriesId(sum), sum: replaceUnstorable(sum) }))
+    .sort((a, b) => a.id - b.id || a.sum.startMs - b.sum.startMs);
+  const merged: IdentifiedSum[] = [];
+  for (const one of sorted) {
+    const last = merged.at(-1);
+    if (last?.id === one.id && last.sum.startMs === one.sum.startMs)
+      merged[merged.length - 1] = { id: one.id, sum: mergeSums(last.sum, one.sum) };
+    else merged.push(one);
+  }
+  return merged;
+}
+
+function mergeSums(one: UsageSum, other: UsageSum): UsageSum {
+  return {
+    ...one,
+    decided: one.decided + other.decided,
+    allowed: one.allowed + other.allowed,
+    denied: one.denied + other.denied,
+    cost: one.cost + other.cost,
+    degraded: one.degraded + other.degraded,
+    shadowDenied: one.shadowDenied + other.shadowDenied,
+    denials: [...one.denials, ...other.denials],
+  };
+}
+
+/** One of each reason and window, as they are stored. */
+function mergeDenials(denials: UsageSum["denials"]): UsageSum["denials"] {
+  const merged = new Map<string, UsageSum["denials"][number]>();
+  for (const one of denials.map(replaceUnstorable)) {
+    const key = JSON.stringify([one.reason, one.window]);
+    merged.set(key, { ...one, denied: (merged.get(key)?.denied ?? 0) + one.denied });
+  }
+  return [...merged.values()];
 }
 
 type Row = Readonly<Record<string, unknown>>;

@@ -181,6 +181,26 @@ export const usageCases: readonly PolicyStoreCase[] = [
     },
   },
   {
+    name: "adds up what a flush has twice, of a series and of a window, also if only characters differ that cannot be stored",
+    async run({ store }) {
+      const windows = ["a\0", "a\ufffd", "b"].map((window) => ({ reason: "over_limit", window, denied: 1 }));
+      const twice = sum({ decided: 3, denied: 3, denials: windows });
+      await store.note((note) => note.addUsage(flush(1, [twice, sum({ policy: "search" }), twice])));
+      deepStrictEqual(brief(await read(store, { by: ["policy"] })), [
+        [0, "api", 6, 18],
+        [0, "search", 10, 9],
+      ]);
+      const denials = await store.read((view) => view.usageDenials({ ...all, step: "minute", policy: "api" }));
+      deepStrictEqual(
+        denials.map(({ window, denied }) => [window, denied]),
+        [
+          ["a\ufffd", 4],
+          ["b", 2],
+        ],
+      );
+    },
+  },
+  {
     name: "adds flushes of many nodes at once, and adds up hours meanwhile, without losing any",
     async run({ store, openAnother }) {
       const other = (await openAnother?.()) ?? store;
