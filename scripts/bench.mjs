@@ -18,7 +18,7 @@ if (suite === undefined || !/^[a-z][a-z0-9-]*$/.test(suite) || !existsSync(path.
 }
 
 await ensureInstalledOrExit();
-if (["redis", "apps", "service", "soak", "propagation", "lease", "latency", "fleet"].includes(suite)) {
+if (["redis", "apps", "service", "soak", "propagation", "lease", "latency", "fleet", "usage"].includes(suite)) {
   await ensureServers().catch((error) => {
     process.stderr.write(`${error.message}\n`);
     process.exit(1);

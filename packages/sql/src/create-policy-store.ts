@@ -45,6 +45,7 @@ export function createPolicyStore(database: Database): PolicyStore {
     readPulse: () => begin(database, "look", (session) => createPulseView(session).pulse()),
     read: (work) => begin(database, "read", (session) => work(createStoreView(session))),
     note: (work) => begin(database, "note", (session) => work(createStoreNote(session))),
+    upkeep: (work) => begin(database, "upkeep", (session) => work(createStoreNote(session))),
     change: (work, options) =>
       begin(
         database,

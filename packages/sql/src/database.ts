@@ -3,10 +3,10 @@ import type { Tables } from "./tables.ts";
 
 /**
  * look: one reading statement, without a transaction around it. read: one view of one moment. note: writes, at the same time as
- * others. change: writes, one at a time in this process. migrate: as a change, with more time. alone: one statement of a migration,
+ * others. upkeep: as a note, with more time. change: writes, one at a time in this process. migrate: as a change, with more time. alone: one statement of a migration,
  * without a transaction around it.
  */
-export type TransactionMode = "look" | "read" | "note" | "change" | "migrate" | "alone";
+export type TransactionMode = "look" | "read" | "note" | "upkeep" | "change" | "migrate" | "alone";
 
 /** The database under a policy store: everything in which PostgreSQL and SQLite differ. */
 export interface Database {

@@ -36,6 +36,8 @@ export interface PolicyStore {
   change<T>(work: (change: StoreChange) => Promise<T>, options?: { readonly dryRun?: boolean | undefined }): Promise<T>;
   /** Writes what no node decides by, without waiting for changes: nodes, tallies, audit, uses of tokens. Whole or not at all. */
   note<T>(work: (note: StoreNote) => Promise<T>): Promise<T>;
+  /** The same for jobs that read a lot, with minutes instead of seconds. Nothing that a request waits for may wait for it. */
+  upkeep<T>(work: (note: StoreNote) => Promise<T>): Promise<T>;
   /**
    * Whether this node is the leader, which does the jobs that only one node should do, for the next `forMs`. A leader
    * stays the leader while it asks in time, and is replaced if it stops asking. A leader that asks for 0 ms resigns.
@@ -158,12 +160,14 @@ export interface StoreNote extends StoreView {
   deleteTalliesBefore(beforeMinute: number): Promise<number>;
   /** Returns false, and adds nothing, if this flush was added before. */
   addUsage(flush: UsageFlush): Promise<boolean>;
-  /** Adds up the minutes of one hour that changed, and the hours of its day. Returns whether there was one. */
+  /** Plans to add up every hour of which a flush has changed a minute since the last plan. */
+  planUsage(): Promise<void>;
+  /** Adds up the minutes of one planned hour, and the hours of its day. Returns whether there was one. */
   rollUpUsage(): Promise<boolean>;
   /** Deletes the oldest period of a step, if it began before. Returns whether there was one. */
   deleteOldestUsage(step: UsageStep, beforeMs: number): Promise<boolean>;
-  /** Deletes series that were not used since, and what was remembered of flushes. */
-  deleteUnusedUsageSeries(beforeMs: number): Promise<number>;
+  /** Deletes series that were not used since, at most `limit`, and what was remembered of flushes. Returns how many series. */
+  deleteUnusedUsageSeries(beforeMs: number, limit: number): Promise<number>;
   /** Never sets an earlier time. */
   touchToken(id: string, usedMs: number): Promise<void>;
 }

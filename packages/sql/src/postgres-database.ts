@@ -24,7 +24,7 @@ import { Turns } from "./turns.ts";
 const maxConnections = 4;
 const idleForMs = 30_000;
 const turnWithinMs = 10_000;
-const migrationTimeoutMs = 300_000;
+const longTimeoutMs = 300_000;
 /** On top of the server's own timeout. If this passes too, the network is broken, rather than the server slow. */
 const graceMs = 1_000;
 const closeWithinMs = 2_000;
@@ -119,7 +119,7 @@ class PostgresServer implements Database {
     const endTurn = inTurn ? await this.#changes.take(turnWithinMs) : () => undefined;
     try {
       const client = await this.#connect();
-      const timeoutMs = isMigration(mode) ? migrationTimeoutMs : this.#statementTimeoutMs;
+      const timeoutMs = isMigration(mode) || mode === "upkeep" ? longTimeoutMs : this.#statementTimeoutMs;
       const transaction = new PostgresTransaction(client, { mode, timeoutMs, where: this.where, endTurn });
       try {
         await transaction.begin();

@@ -141,7 +141,8 @@ class SqliteFile implements Database {
       if (!this.#connection.isOpen) throw new PolicyStoreUnavailable(`the policy store ${this.where} is closed`);
       this.#checkInPlace();
       // A change is on disk when its promise resolves. Notes survive the process; a power failure may lose the most recent ones.
-      if (writes) this.#connection.exec(`pragma synchronous = ${mode === "note" ? "normal" : "full"}`);
+      if (writes)
+        this.#connection.exec(`pragma synchronous = ${mode === "note" || mode === "upkeep" ? "normal" : "full"}`);
       if (mode !== "look") this.#connection.exec(writes ? "begin immediate" : "begin");
     } catch (error) {
       endTurn();

@@ -10,7 +10,7 @@ import type { Tables } from "./tables.ts";
 const retryForMs = 10_000;
 /** How long a transaction may take: one that never ends would block all others. */
 const maxTransactionMs = 30_000;
-const maxMigrationMs = 600_000;
+const maxLongTransactionMs = 600_000;
 const maxPauseMs = 50;
 
 /** Asks within one transaction, and only until it ends. */
@@ -72,7 +72,7 @@ async function transactOnce<T>(
   try {
     const result = await session.runWork(
       work,
-      mode === "migrate" || mode === "alone" ? maxMigrationMs : maxTransactionMs,
+      mode === "migrate" || mode === "alone" || mode === "upkeep" ? maxLongTransactionMs : maxTransactionMs,
     );
     session.end();
     if (dryRun) await transaction.rollback();

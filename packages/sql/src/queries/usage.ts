@@ -12,6 +12,9 @@ const stepSeconds: Readonly<Record<UsageStep, number>> = { minute: 60, hour: 3_6
 /** Rows in one statement: SQLite takes 32 766 parameters, and a row has at most nine. */
 const rowsAtOnce = 500;
 
+/** Marks an hour that is to be added up, in place of a node. */
+const planned = "planned";
+
 const sumColumns = ["decided", "allowed", "denied", "cost", "degraded", "shadow_denied"] as const;
 
 /** Field and column of what usage may be kept apart by. */
@@ -81,7 +84,7 @@ export function createUsageView({ tables, all }: Session): Pick<StoreView, "usag
 
 export function createUsageNote(
   session: Session,
-): Pick<StoreNote, "addUsage" | "rollUpUsage" | "deleteOldestUsage" | "deleteUnusedUsageSeries"> {
+): Pick<StoreNote, "addUsage" | "planUsage" | "rollUpUsage" | "deleteOldestUsage" | "deleteUnusedUsageSeries"> {
   const { database, tables, all, run } = session;
 
   /** Whether this flush is the next one of its boot. In one transaction with its sums, so both are added or neither. */
@@ -101,13 +104,19 @@ export function createUsageNote(
     return rows.length > 0;
   }
 
+  /** Writes only those that are new, or were not used on this day: a row that stays as it is would be locked, and logged. */
   async function putSeries(sums: readonly IdentifiedSum[]): Promise<void> {
     const rows = new Map(sums.map(({ id, sum }) => [id, seriesRow(id, sum)]));
-    for (const part of inParts([...rows.values()]))
+    for (const part of inParts([...rows.values()])) {
+      const ids = part.map(({ id }) => id);
+      const known = await all(tables.selectFrom("sluice_usage_series").select(["id", "seen_s"]).where("id", "in", ids));
+      const seen = new Map(known.map(({ id, seen_s }) => [id, seen_s]));
+      const changed = part.filter(({ id, seen_s }) => (seen.get(id) ?? -1) < seen_s);
+      if (changed.length === 0) continue;
       await run(
         tables
           .insertInto("sluice_usage_series")
-          .values(part)
+          .values(changed)
           .onConflict((conflict) =>
             conflict
               .column("id")
@@ -115,6 +124,7 @@ export function createUsageNote(
               .where((is) => is("sluice_usage_series.seen_s", "<", is.ref("excluded.seen_s"))),
           ),
       );
+    }
   }
 
   async function addSums(sums: readonly IdentifiedSum[]): Promise<void> {
@@ -164,13 +174,13 @@ export function createUsageNote(
       );
   }
 
-  /** Locks the mark until the sums are committed, so that adding up the hour waits for them, or finds a new mark. */
+  /** Locks the mark until the sums are committed, so that a plan waits for them, or leaves the mark for the next one. */
   async function markHours(node: string, sums: readonly IdentifiedSum[]): Promise<void> {
     const hours = new Set(sums.map(({ sum }) => startOf("hour", sum.startMs / 1_000)));
     await run(
       tables
         .insertInto("sluice_usage_marks")
-        .values([...hours].sort((a, b) => a - b).map((hour_s) => ({ hour_s, node })))
+        .values([...hours].sort((a, b) => a - b).map((hour_s) => ({ hour_s, node: `node:${node}` })))
         .onConflict((conflict) =>
           conflict.columns(["hour_s", "node"]).doUpdateSet((set) => ({ node: set.ref("excluded.node") })),
         ),
@@ -243,10 +253,34 @@ export function createUsageNote(
       return true;
     },
 
+    async planUsage() {
+      const marked = await all(
+        tables.selectFrom("sluice_usage_marks").select("hour_s").where("node", "<>", planned).groupBy("hour_s"),
+      );
+      const hours = marked.map(({ hour_s }) => hour_s).sort((a, b) => a - b);
+      if (hours.length === 0) return;
+      await run(tables.deleteFrom("sluice_usage_marks").where("hour_s", "in", hours).where("node", "<>", planned));
+      await run(
+        tables
+          .insertInto("sluice_usage_marks")
+          .values(hours.map((hour_s) => ({ hour_s, node: planned })))
+          .onConflict((conflict) => conflict.columns(["hour_s", "node"]).doNothing()),
+      );
+    },
+
     async rollUpUsage() {
-      const [mark] = await all(tables.selectFrom("sluice_usage_marks").select("hour_s").orderBy("hour_s").limit(1));
+      // Another node that adds up hours waits here: both would write the sums of the same day.
+      const [mark] = await all(
+        tables
+          .selectFrom("sluice_usage_marks")
+          .select("hour_s")
+          .where("node", "=", planned)
+          .orderBy("hour_s")
+          .limit(1)
+          .$if(database.kind === "postgres", (query) => query.forUpdate()),
+      );
       if (mark === undefined) return false;
-      await run(tables.deleteFrom("sluice_usage_marks").where("hour_s", "=", mark.hour_s));
+      await run(tables.deleteFrom("sluice_usage_marks").where("hour_s", "=", mark.hour_s).where("node", "=", planned));
       await addUp("minute", "hour", mark.hour_s);
       await addUp("hour", "day", startOf("day", mark.hour_s));
       return true;
@@ -263,9 +297,14 @@ export function createUsageNote(
       return true;
     },
 
-    async deleteUnusedUsageSeries(beforeMs) {
+    async deleteUnusedUsageSeries(beforeMs, limit) {
       await run(tables.deleteFrom("sluice_usage_flushes").where("at_ms", "<", beforeMs));
-      return run(tables.deleteFrom("sluice_usage_series").where("seen_s", "<", Math.floor(beforeMs / 1_000)));
+      const unused = tables
+        .selectFrom("sluice_usage_series")
+        .select("id")
+        .where("seen_s", "<", Math.floor(beforeMs / 1_000))
+        .limit(parseLimit(limit));
+      return run(tables.deleteFrom("sluice_usage_series").where("id", "in", unused));
     },
   };
 }

@@ -35,6 +35,8 @@ const leadForMs = 10_000;
 const rolloutsEveryMs = 2_000;
 const cleanEveryMs = 3_600_000;
 const usageEveryMs = 60_000;
+/** Adding up usage takes at most this share of the time, if there is so much that it takes long. */
+const usageShare = 1 / 10;
 const defaultAuditKeptMs = 90 * 24 * 3_600_000;
 
 /** Starts the jobs of a node. */
@@ -47,6 +49,7 @@ export function createJobs(options: JobsOptions): Jobs {
   let ranRolloutsMs = -Infinity;
   let cleanedMs = -Infinity;
   let rolledUpMs = -Infinity;
+  let rollUpTookMs = 0;
 
   async function runOnce(): Promise<void> {
     try {
@@ -69,9 +72,10 @@ export function createJobs(options: JobsOptions): Jobs {
       ranRolloutsMs = nowMs();
       await runRollouts({ store, nowMs, log, announce });
     } finally {
-      if (isDue(rolledUpMs, usageEveryMs)) {
+      if (isDue(rolledUpMs, Math.max(usageEveryMs, rollUpTookMs / usageShare))) {
         rolledUpMs = nowMs();
         await rollUpUsage(store);
+        rollUpTookMs = nowMs() - rolledUpMs;
       }
       if (isDue(cleanedMs, cleanEveryMs)) await clean();
     }

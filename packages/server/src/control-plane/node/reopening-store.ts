@@ -56,6 +56,7 @@ export function createReopeningStore({ kind, where, open, everyMs = 1_000 }: Reo
     read: async (work) => (await opened(false)).read(work),
     change: async (work, options) => (await opened(false)).change(work, options),
     note: async (work) => (await opened(false)).note(work),
+    upkeep: async (work) => (await opened(false)).upkeep(work),
     lead: async (node, forMs) => (await opened(false)).lead(node, forMs),
     async close(): Promise<void> {
       closed = true;

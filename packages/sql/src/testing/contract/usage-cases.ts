@@ -32,7 +32,8 @@ const read = (store: PolicyStore, query: Partial<UsageQuery> = {}): Promise<read
 
 async function rollUp(store: PolicyStore): Promise<number> {
   let rolled = 0;
-  while (await store.note((note) => note.rollUpUsage())) rolled += 1;
+  await store.note((note) => note.planUsage());
+  while (await store.upkeep((note) => note.rollUpUsage())) rolled += 1;
   return rolled;
 }
 
@@ -162,8 +163,12 @@ export const usageCases: readonly PolicyStoreCase[] = [
       deepStrictEqual(brief(await read(store)), [[2, 10, 9]]);
       deepStrictEqual(brief(await read(store, { step: "hour" })), [[0, 30, 27]]);
       strictEqual((await store.read((view) => view.usageDenials({ ...all, step: "minute" }))).length, 2);
-      strictEqual(await store.note((note) => note.deleteUnusedUsageSeries(originMs)), 0);
-      strictEqual(await store.note((note) => note.deleteUnusedUsageSeries(originMs + dayMs)), 1);
+      await store.note((note) => note.addUsage(flush(2, [sum({ policy: "search" }), sum({ policy: "login" })])));
+      const deleteUnused = (beforeMs: number): Promise<number> =>
+        store.note((note) => note.deleteUnusedUsageSeries(beforeMs, 2));
+      strictEqual(await deleteUnused(originMs), 0);
+      strictEqual(await deleteUnused(originMs + dayMs), 2);
+      strictEqual(await deleteUnused(originMs + dayMs), 1);
     },
   },
   {
