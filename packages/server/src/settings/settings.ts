@@ -22,6 +22,7 @@ import {
   readWorkers,
   right,
 } from "./setting-readers.ts";
+import { UsageEventSettings } from "./usage-event-settings.ts";
 
 export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 export type LogLevel = (typeof logLevels)[number];
@@ -384,6 +385,7 @@ const sections = {
   "Counters in memory": new MemorySettings(),
   "Counters on Redis or Valkey": new RedisSettings(),
   Leases: new LeaseSettings(),
+  "Usage events": new UsageEventSettings(),
   "Logs, metrics and traces": new ObserveSettings(),
 };
 
@@ -395,6 +397,7 @@ type SettingsTable = PolicySettings &
   MemorySettings &
   RedisSettings &
   LeaseSettings &
+  UsageEventSettings &
   ObserveSettings;
 
 /** All settings of the daemon, parsed. */
