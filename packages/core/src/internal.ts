@@ -46,6 +46,7 @@ export { type HeldLease, LeaseHolder, type LeaseOutcome } from "./leases/lease-h
 export type { LeasedCountersStats } from "./leases/leased-counters.ts";
 export type { LeaseGrant, ResetCounter, SnapshotInfo, TogetherOptions } from "./limiter.ts";
 export { maxPreviewCacheMs } from "./limiter-options.ts";
+export { findApplying } from "./match/find-applying.ts";
 export { type FoundDescriptor, findDescriptor, hasDescriptors } from "./match/find-descriptor.ts";
 export type { ResetOptions } from "./match/find-subject-counters.ts";
 export { inRollout } from "./match/in-rollout.ts";
@@ -72,10 +73,11 @@ export { algorithms, type FailMode, type SubjectLimit, type Trial } from "./poli
 export { renderPolicyProblem } from "./policy/render-policy-problem.ts";
 export { renderWindow } from "./policy/render-window.ts";
 export { windowLabel, withLabel } from "./policy/window-label.ts";
-export { identifyingDimensions } from "./request/read-dimension.ts";
+export { identifyingDimensions, readDimension } from "./request/read-dimension.ts";
 export { validateRequest } from "./request/validate-request.ts";
 export { canonicalValue } from "./subject/canonical-value.ts";
 export { parseCidr } from "./subject/cidr-set.ts";
 export { hostAddress, isLoopback } from "./subject/host-address.ts";
 export { defaultIpv6PrefixBits, parseIp, renderIp } from "./subject/ip-address.ts";
+export { joinSubject } from "./subject/join-subject.ts";
 export { untrackedList } from "./untracked-list.ts";

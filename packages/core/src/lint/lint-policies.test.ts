@@ -135,6 +135,14 @@ describe("lintPolicies", () => {
     expect(lint({ policies: [policy("a", "workspace"), policy("b", "workspaces")] })).toEqual([]);
   });
 
+  it("warns about events of every decision of a policy that decides nothing", () => {
+    expect(lintOne({ mode: "shadow", events: "each" })).toEqual([
+      "events: is each, but policy p is in shadow mode, decides nothing, and sends no usage events",
+    ]);
+    expect(lintOne({ mode: "shadow", events: "summary" })).toEqual([]);
+    expect(lintOne({ events: "each" })).toEqual([]);
+  });
+
   it("warns about a rollout to no subject", () => {
     expect(lintOne({ rollout: { percent: 0, by: "user" } })).toEqual([
       "rollout.percent: is 0, so policy p applies to no subject",

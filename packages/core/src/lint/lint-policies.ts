@@ -48,6 +48,7 @@ function subjectsByPolicy(subjects: PolicySet["subjects"]): ReadonlyMap<string, 
 function lintPolicy(policy: Policy, subjects: PolicySet["subjects"], at: Path, warn: Warn): void {
   lintFailMode(policy, at, warn);
   lintRollout(policy, at, warn);
+  lintEvents(policy, at, warn);
   lintAddresses(policy.allow, [...at, "allow"], warn);
   lintAddresses(policy.deny, [...at, "deny"], warn);
   lintMatchedAddresses(policy, at, warn);
@@ -111,6 +112,12 @@ function lintLocalShare(policy: Policy, at: Path, warn: Warn): void {
 function lintRollout(policy: Policy, at: Path, warn: Warn): void {
   if (policy.rollout?.percent === 0)
     warn([...at, "rollout", "percent"], `is 0, so policy ${policy.id} applies to no subject`);
+}
+
+/** Events are of decisions, and a policy in shadow mode makes none. */
+function lintEvents({ id, mode, events }: Policy, at: Path, warn: Warn): void {
+  if (mode === "shadow" && events === "each")
+    warn([...at, "events"], `is each, but policy ${id} is in shadow mode, decides nothing, and sends no usage events`);
 }
 
 function lintAddresses(lists: DimensionValues, at: Path, warn: Warn): void {

@@ -37,6 +37,7 @@ export const defaultPolicy: Policy = {
   counters: "auto",
   maxOvershoot: defaultMaxOvershoot,
   countDenials: false,
+  events: "summary",
 };
 
 /** Takes the place of `defaultPolicy` if a written policy has its id. */

@@ -67,6 +67,7 @@ describe("parsePolicies", () => {
           counters: "auto",
           maxOvershoot: 0.01,
           countDenials: false,
+          events: "summary",
         },
       ],
       fallback: defaultPolicy,
@@ -111,6 +112,7 @@ describe("parsePolicies", () => {
           counters: "leased",
           max_overshoot: "5%",
           count_denials: true,
+          events: "each",
         },
         { id: "api.old", domain: "legacy", limits },
       ],
@@ -160,6 +162,7 @@ describe("parsePolicies", () => {
       counters: "leased",
       maxOvershoot: 0.05,
       countDenials: true,
+      events: "each",
     });
     expect(set.policies[1]?.match.domain).toBe("legacy");
   });

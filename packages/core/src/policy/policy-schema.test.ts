@@ -42,6 +42,7 @@ describe("policyFileSchema", () => {
       "deny",
       "description",
       "domain",
+      "events",
       "id",
       "limits",
       "local_limits",

@@ -12,7 +12,7 @@ import { matchShape, noValues, valueLists, type WrittenMatch } from "./match-sha
 import { anything, dimensionName, domainName, policyId } from "./names.ts";
 import { duration } from "./parse-duration.ts";
 import { instant } from "./parse-instant.ts";
-import { counterModes, type Limit, type Policy } from "./policy.ts";
+import { counterModes, eventModes, type Limit, type Policy } from "./policy.ts";
 import { percentText, shareShape } from "./share-shape.ts";
 
 /** A policy whose domain may still come from the document. */
@@ -93,6 +93,11 @@ const commonFields = {
     boolean,
     "Whether the servers that hold the counters also count denials in a row, for all nodes. Such a policy is never leased.",
     { default: false },
+  ),
+  events: described(
+    choice(eventModes),
+    "Usage events that a server sends of these decisions, if it has somewhere to send them: `each`, one for every decision, such as for billing; `summary`, one for all alike within ten seconds; `none`.",
+    { default: "summary" },
   ),
 };
 
@@ -180,6 +185,7 @@ function finishCommon(written: Common, reading: Reading, raw: unknown): Omit<Pol
     // Exact counting exceeds nothing.
     maxOvershoot: written.max_overshoot ?? (counters === "exact" ? 0 : defaultMaxOvershoot),
     countDenials: written.count_denials ?? false,
+    events: written.events ?? "summary",
   };
 }
 

@@ -38,6 +38,11 @@ export const counterModes = ["auto", "exact", "leased"] as const;
 /** How checks are decided: where the counters are, by leases, or by leases if a counter is hot. */
 export type CounterMode = (typeof counterModes)[number];
 
+export const eventModes = ["each", "summary", "none"] as const;
+
+/** Which usage events a policy's decisions make: one each, one for all alike within ten seconds, or none. */
+export type EventMode = (typeof eventModes)[number];
+
 export type FailMode = "open" | "closed" | "local";
 
 /** What happens to a request that lacks one of the limit's dimensions. */
@@ -125,6 +130,8 @@ export interface Policy {
   readonly maxOvershoot: number;
   /** Whether denials are counted across nodes as well as on each. */
   readonly countDenials: boolean;
+  /** Which usage events a server sends of its decisions. */
+  readonly events: EventMode;
 }
 
 /**

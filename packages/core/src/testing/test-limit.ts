@@ -41,6 +41,7 @@ export function testPolicy(id: string, limits: readonly Limit[]): Policy {
     counters: "auto",
     maxOvershoot: 0.01,
     countDenials: false,
+    events: "summary",
   };
 }
 

@@ -174,6 +174,7 @@ function isPlain(policy: Policy): boolean {
     policy.counters === defaultPolicy.counters &&
     policy.maxOvershoot === defaultPolicy.maxOvershoot &&
     !policy.countDenials &&
+    policy.events === defaultPolicy.events &&
     limits.every((limit) => isPlainLimit(limit) && isSameWindows(limit, first)) &&
     (first.by.length > 0 || limits.length === 1) &&
     limits.every((limit) => findDimension(limit, dimensionsIn(limits)) !== undefined) &&

@@ -41,6 +41,7 @@ describe("policies as JSON", () => {
           counters: "leased",
           max_overshoot: "0.29%",
           count_denials: true,
+          events: "each",
         },
         { id: "older", unlimited: true, on_failure: "open" },
         { id: "exact", limits: [{ windows: "1/s" }], on_failure: "open", counters: "exact" },

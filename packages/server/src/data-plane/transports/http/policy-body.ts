@@ -77,6 +77,7 @@ function commonBody(policy: Policy): Body {
     counters: policy.counters,
     max_overshoot: policy.maxOvershoot,
     count_denials: policy.countDenials,
+    events: policy.events,
   };
 }
 
