@@ -50,6 +50,7 @@ export { findApplying } from "./match/find-applying.ts";
 export { type FoundDescriptor, findDescriptor, hasDescriptors } from "./match/find-descriptor.ts";
 export type { ResetOptions } from "./match/find-subject-counters.ts";
 export { inRollout } from "./match/in-rollout.ts";
+export { findLimit, readLimitValues } from "./match/limit-values.ts";
 export {
   defaultDeadlineMs,
   defaultIdTtlMs,
@@ -69,7 +70,7 @@ export { limitScope } from "./policy/limit-scope.ts";
 export { parseDuration, renderDuration } from "./policy/parse-duration.ts";
 export { parseMoment } from "./policy/parse-moment.ts";
 export { defaultPolicy } from "./policy/parse-policies.ts";
-export { algorithms, type FailMode, type SubjectLimit, type Trial } from "./policy/policy.ts";
+export { algorithms, type EventMode, type FailMode, type SubjectLimit, type Trial } from "./policy/policy.ts";
 export { renderPolicyProblem } from "./policy/render-policy-problem.ts";
 export { renderWindow } from "./policy/render-window.ts";
 export { windowLabel, withLabel } from "./policy/window-label.ts";

@@ -22,4 +22,5 @@ export { type RedisSource, redis } from "./redis.ts";
 export { openRedisChannel, type RedisChannel, type RedisChannelListener } from "./redis-channel.ts";
 export { RedisCounters, type RedisCountersStats } from "./redis-counters.ts";
 export type { RedisCountersOptions } from "./redis-counters-options.ts";
+export { openRedisStream, type RedisStream, type RedisStreamOptions } from "./redis-stream.ts";
 export type { RedisEvent, ShardStatus } from "./site.ts";

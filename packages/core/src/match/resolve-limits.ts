@@ -115,7 +115,7 @@ function hasSegments({ segments }: CompiledLimit, path: string): boolean {
 }
 
 /** The values of the limit's dimensions; "" for one that is missing. */
-function readValues(
+export function readValues(
   limit: CompiledLimit,
   dimensions: Asked["dimensions"],
   path: string,

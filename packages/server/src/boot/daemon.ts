@@ -24,6 +24,7 @@ import { openMetrics } from "./open-metrics.ts";
 import { OpenParts } from "./open-parts.ts";
 import { openService } from "./open-service.ts";
 import { openTracing } from "./open-tracing.ts";
+import { openUsageEvents, type RunningUsageEvents } from "./open-usage-events.ts";
 import type { RunningParts } from "./running-parts.ts";
 import { refuseLocalCounters } from "./workers/check-workers.ts";
 
@@ -85,7 +86,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
  * Parts are opened in the order of this file and closed in reverse, so a server that stops
  *
  *     is not ready ──► pauses (--drain) ──► closes its doors ──► gives leases back ──► leaves the store's nodes
- *       ──► sends its last spans ──► closes counters ──► closes the store ──► finishes the snapshot
+ *       ──► sends its last usage events and spans ──► closes counters ──► closes the store ──► finishes the snapshot
  *
  * Not ready comes first, so that load balancers see /readyz fail before connections do. Doors close before leases are
  * given back, because every decision in flight may spend from one. Leases go back before the node leaves: other servers
@@ -93,6 +94,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
  * because it resets counters and forces the limiter; and the store closes after them, because it tallies the last
  * decisions.
  */
+
+/** How long a server that stops sends usage events. */
+const flushEventsWithinMs = 5_000;
 
 /** Everything that decides, and what it decides by. */
 interface Core {
@@ -107,6 +111,7 @@ interface Core {
   readonly hotKeys: OwnHotKeys;
   /** Undefined without a policy store, or if no history is kept. */
   readonly usage: UsageSums | undefined;
+  readonly usageEvents: RunningUsageEvents;
   readonly node: StoreNode | undefined;
 }
 
@@ -143,6 +148,8 @@ async function openCore({ settings, log, worker, rolloutTime }: DaemonOptions, p
   });
   const { usageBy } = settings;
   const usage = store === undefined || usageBy.length === 0 ? undefined : new UsageSums({ dimensions: usageBy });
+  const usageEvents = await openUsageEvents({ settings, runtime, limiter, log, worker: worker?.number });
+  parts.add((closing) => usageEvents.close(closing === "gently" ? flushEventsWithinMs : 0));
   const node =
     store &&
     (await joinStore({
@@ -154,7 +161,20 @@ async function openCore({ settings, log, worker, rolloutTime }: DaemonOptions, p
     if (closing === "gently") await counters.drain();
     counters.stop();
   });
-  return { startedAtMs, running, files, store, counters, tracing, limiter, policies, hotKeys, usage, node };
+  return {
+    startedAtMs,
+    running,
+    files,
+    store,
+    counters,
+    tracing,
+    limiter,
+    policies,
+    hotKeys,
+    usage,
+    usageEvents,
+    node,
+  };
 }
 
 /** Lets callers in, and follows policies wherever they are. */

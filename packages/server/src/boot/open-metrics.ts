@@ -10,6 +10,7 @@ import type { WorkerLink } from "../observe/worker-link.ts";
 import type { Settings } from "../settings/settings.ts";
 import { version } from "../version.ts";
 import type { FilePolicies } from "./file-policies.ts";
+import type { RunningUsageEvents } from "./open-usage-events.ts";
 import { noConnections, type RunningParts } from "./running-parts.ts";
 import { joinWorkerMetrics } from "./workers/join-worker-metrics.ts";
 
@@ -22,12 +23,13 @@ export interface OpenMetricsOptions {
   readonly limiter: Limiter;
   readonly node: StoreNode | undefined;
   readonly tracing: Tracing | undefined;
+  readonly usageEvents: RunningUsageEvents;
   readonly running: Pick<RunningParts, "service" | "transports">;
 }
 
 /** Metrics of every part, read at each scrape; any of several processes shows those of all. */
 export function openMetrics(options: OpenMetricsOptions): Metrics {
-  const { settings, worker, files, counters, limiter, node, tracing, running } = options;
+  const { settings, worker, files, counters, limiter, node, tracing, usageEvents, running } = options;
   const own = createMetrics({
     version,
     process: options.ofProcess,
@@ -39,6 +41,10 @@ export function openMetrics(options: OpenMetricsOptions): Metrics {
       hotKeys: hotKeyFigures(settings, counters.hotKeys),
       pending: () => running.service?.decide.pending ?? 0,
       connections: () => running.transports?.connections ?? noConnections,
+      usageEvents:
+        settings.usageEvents.length === 0
+          ? undefined
+          : { read: () => usageEvents.stream.read(), stats: () => usageEvents.events.stats },
       spans: tracing && (() => tracing.spans),
       snapshot:
         settings.policySnapshot === undefined

@@ -15,6 +15,7 @@ import type { UsageSums } from "../observe/usage/usage-sums.ts";
 import type { Settings } from "../settings/settings.ts";
 import { version } from "../version.ts";
 import type { FilePolicies } from "./file-policies.ts";
+import type { RunningUsageEvents } from "./open-usage-events.ts";
 import { noAddresses, noConnections, type RunningParts } from "./running-parts.ts";
 
 export interface OpenServiceOptions {
@@ -27,6 +28,7 @@ export interface OpenServiceOptions {
   readonly limiter: Limiter;
   readonly hotKeys: OwnHotKeys;
   readonly usage: UsageSums | undefined;
+  readonly usageEvents: RunningUsageEvents;
   readonly node: StoreNode | undefined;
   readonly access: Access;
   readonly metrics: Metrics;
@@ -36,7 +38,21 @@ export interface OpenServiceOptions {
 
 /** The service that every transport is built on. */
 export function openService(options: OpenServiceOptions): Service {
-  const { settings, log, files, counters, limiter, hotKeys, usage, node, access, metrics, tracing, running } = options;
+  const {
+    settings,
+    log,
+    files,
+    counters,
+    limiter,
+    hotKeys,
+    usage,
+    usageEvents,
+    node,
+    access,
+    metrics,
+    tracing,
+    running,
+  } = options;
   return createService({
     limiter,
     decide: createDecide({
@@ -44,6 +60,7 @@ export function openService(options: OpenServiceOptions): Service {
       metrics,
       observe: createDecisionLog({ log, level: settings.logLevel, sample: settings.logSample }),
       usage,
+      events: usageEvents.events,
       maxPending: settings.maxPending,
       maxChecksPerSecond: settings.maxChecksPerSecond,
     }),

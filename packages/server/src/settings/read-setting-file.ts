@@ -12,7 +12,8 @@ export type FileSetting =
   | "tlsKey"
   | "tlsClientCa"
   | "tokens"
-  | "seed";
+  | "seed"
+  | "usageEventsTokenFile";
 
 const maxBytes = 4 * 1024 * 1024;
 

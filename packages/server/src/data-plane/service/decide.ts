@@ -2,6 +2,7 @@ import { type CheckRequest, type Decision, type ErrorCode, type Limiter, SluiceE
 import type { TogetherOptions } from "sluice/internal";
 import type { Decide } from "../../decide.ts";
 import type { Metrics, ShedReason } from "../../observe/telemetry/metrics.ts";
+import type { UsageEvents } from "../../observe/usage-events/usage-events.ts";
 import type { UsageSums } from "../../observe/usage/usage-sums.ts";
 
 export interface DecideOptions {
@@ -11,6 +12,8 @@ export interface DecideOptions {
   readonly observe?: ((request: CheckRequest, decision: Decision) => void) | undefined;
   /** The history of usage. */
   readonly usage?: Pick<UsageSums, "count"> | undefined;
+  /** The stream of usage events. */
+  readonly events?: Pick<UsageEvents, "count"> | undefined;
   /** The most checks that wait for remote counters. */
   readonly maxPending?: number;
   /** The most checks in a second; 0: no bound. */
@@ -19,7 +22,7 @@ export interface DecideOptions {
 }
 
 export function createDecide(options: DecideOptions): Decide {
-  const { limiter, metrics, observe, usage, maxPending = Infinity, maxChecksPerSecond = 0 } = options;
+  const { limiter, metrics, observe, usage, events, maxPending = Infinity, maxChecksPerSecond = 0 } = options;
   const nowMs = options.nowMs ?? ((): number => performance.now());
   const bound = maxChecksPerSecond === 0 ? undefined : nodeLimit(maxChecksPerSecond);
   let pending = 0;
@@ -39,9 +42,10 @@ export function createDecide(options: DecideOptions): Decide {
     if (bound !== undefined && !bound(checks, atMs)) shed("rate", checks);
   }
 
-  function counted(request: CheckRequest, decision: Decision, startedMs: number): Decision {
+  function counted(request: CheckRequest, decision: Decision, startedMs: number, isCharged = true): Decision {
     metrics.countDecision(decision, (nowMs() - startedMs) / 1000);
     usage?.count(request, decision);
+    events?.count(request, decision, isCharged);
     observe?.(request, decision);
     return decision;
   }
@@ -81,7 +85,9 @@ export function createDecide(options: DecideOptions): Decide {
   ): readonly Decision[] | Promise<readonly Decision[]> {
     const startedMs = nowMs();
     const all = (decisions: readonly Decision[]): readonly Decision[] => {
-      for (const [i, decision] of decisions.entries()) counted(requests[i]!, decision, startedMs);
+      // All of them are charged, or none is.
+      const isCharged = decisions.every(({ allowed }) => allowed);
+      for (const [i, decision] of decisions.entries()) counted(requests[i]!, decision, startedMs, isCharged);
       return decisions;
     };
     admit(requests.length, startedMs);

@@ -126,6 +126,13 @@ export const logEvents = {
   "usage.waiting": "the policy store does not accept usage; sums wait in memory",
   "usage.stored_again": "the policy store accepts usage again",
   "usage.dropped": "sums of usage cannot be stored, and were dropped",
+  "usage_events.failed": "a sink does not accept usage events; they wait in memory and are sent again",
+  "usage_events.recovered": "a sink accepts usage events again",
+  "usage_events.refused": "a sink refuses usage events for good; they are dropped, and later ones are still sent",
+  "usage_events.left":
+    "usage events were left unsent when the server stopped; those kept on disk are sent at the next start",
+  "usage_events.spill_failed": "usage events cannot be kept on disk; a crash now loses those that wait in memory",
+  "usage_events.replayed": "usage events of an earlier run were read back from disk, and are sent again",
   // Checks and requests
   "check.failed_in_batch": "a check in a batch failed",
   "check.shed": "checks refused: too many were waiting (pending) or arriving (rate)",

@@ -14,6 +14,7 @@ import { PolicyMetrics, type PolicyMetricsSources } from "./policy-metrics.ts";
 import { type RedisStats, redisMetrics } from "./redis-metrics.ts";
 import { RequestMetrics } from "./request-metrics.ts";
 import { type Count, Tally } from "./tally.ts";
+import { type UsageEventMetricsSources, usageEventMetrics } from "./usage-event-metrics.ts";
 
 /** Why checks are refused without being decided: too many are waiting, or arriving. */
 export type ShedReason = "pending" | "rate";
@@ -34,6 +35,8 @@ export interface MetricsSources extends PolicyMetricsSources {
   readonly connections?: () => Readonly<Record<Protocol, number>>;
   /** How this server stands with the policy store. Absent: there is none. */
   readonly store?: { readonly families: readonly Family[] } | undefined;
+  /** Absent: usage events go nowhere. */
+  readonly usageEvents?: UsageEventMetricsSources | undefined;
   /** Spans accepted by a collector, and those that were not. Absent: there are no traces. */
   readonly spans?: (() => { readonly exported: number; readonly dropped: number }) | undefined;
 }
@@ -186,7 +189,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
 
 /** The metrics of the parts that this server has. */
 function listFamilies(sources: MetricsSources): readonly Family[] {
-  const { pending, counters, redis, leases, hotKeys, spans, store } = sources;
+  const { pending, counters, redis, leases, hotKeys, spans, store, usageEvents } = sources;
   const families: Family[] = [];
   if (store !== undefined) families.push(...store.families);
   if (pending !== undefined)
@@ -195,6 +198,7 @@ function listFamilies(sources: MetricsSources): readonly Family[] {
   if (redis !== undefined) families.push(...redisMetrics(redis));
   if (leases !== undefined) families.push(...leaseMetrics(leases));
   if (hotKeys !== undefined) families.push(...hotKeyMetrics(hotKeys));
+  if (usageEvents !== undefined) families.push(...usageEventMetrics(usageEvents));
   if (spans !== undefined)
     families.push({
       name: "sluice_trace_spans_total",

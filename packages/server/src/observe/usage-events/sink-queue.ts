@@ -1,0 +1,218 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "../telemetry/logger.ts";
+import { type EventSink, EventsRefused } from "./event-sink.ts";
+import type { UsageEvent } from "./usage-event.ts";
+
+export interface SinkQueueOptions {
+  readonly sink: EventSink;
+  readonly log: Pick<Logger, "info" | "warn" | "error">;
+  /** The most events that wait. Further ones are dropped. */
+  readonly maxEvents: number;
+  /** Called with every event that need not be sent to this sink again: it has it, refused it, or it was dropped. */
+  readonly onSettled?: ((event: UsageEvent) => void) | undefined;
+  /** Waits this many milliseconds; rejects when aborted. Absent: by the machine's clock, without keeping the process alive. */
+  readonly pause?: Pause | undefined;
+  /** How long one send may take. */
+  readonly sendWithinMs?: number | undefined;
+}
+
+export type Pause = (ms: number, signal: AbortSignal) => Promise<unknown>;
+
+/** Events in one batch, and how long the first of them waits for the others. */
+const batchSize = 100;
+const lingerMs = 1_000;
+const firstRetryMs = 250;
+const longestRetryMs = 10_000;
+const defaultSendWithinMs = 10_000;
+
+/** Why events were dropped: too many waited, the receiver refuses them, or the server stopped. */
+export type DropReason = "full" | "refused" | "stopped";
+
+/** Numbers that only grow. */
+export interface SinkQueueStats {
+  sent: number;
+  /** Sends that failed; most are repeated. */
+  failed: number;
+  readonly dropped: Record<DropReason, number>;
+}
+
+/**
+ * The events that wait for one sink. A batch leaves when a hundred wait, or a second after the first of them, and stays in the
+ * queue until the sink has it, so an outage loses nothing that fits:
+ *
+ *     waiting ──100, or 1 s──► sending ──resolved──► gone
+ *        ▲                        │ failed, or late
+ *        └──── pause, doubling ◄──┘
+ *
+ * One batch is on its way at a time. Other sinks have queues of their own, and no decision waits for any.
+ */
+export class SinkQueue {
+  readonly sink: EventSink;
+  readonly stats: SinkQueueStats = { sent: 0, failed: 0, dropped: { full: 0, refused: 0, stopped: 0 } };
+  readonly #options: SinkQueueOptions;
+  readonly #pause: Pause;
+  readonly #closing = new AbortController();
+  #events: UsageEvent[] = [];
+  #running: Promise<void> | undefined;
+  #lingering = false;
+  #failures = 0;
+  #isRefusing = false;
+  #isClosed = false;
+
+  constructor(options: SinkQueueOptions) {
+    this.#options = options;
+    this.sink = options.sink;
+    this.#pause = options.pause ?? ((ms, signal) => sleep(ms, undefined, { signal, ref: false }));
+  }
+
+  get waiting(): number {
+    return this.#events.length;
+  }
+
+  /** Whether the last send failed. */
+  get failing(): boolean {
+    return this.#failures > 0;
+  }
+
+  get hasRoom(): boolean {
+    return this.#events.length < this.#options.maxEvents;
+  }
+
+  offer(event: UsageEvent): void {
+    if (this.#isClosed || !this.hasRoom) {
+      this.stats.dropped[this.#isClosed ? "stopped" : "full"] += 1;
+      this.#options.onSettled?.(event);
+      return;
+    }
+    this.#events.push(event);
+    if (this.#running !== undefined) return;
+    if (this.#events.length >= batchSize) this.#run();
+    else if (!this.#lingering) void this.#linger();
+  }
+
+  /** Sends the rest, for this long at most, and closes the sink. Returns how many events are left, which are lost here. */
+  async close(withinMs: number): Promise<number> {
+    this.#isClosed = true;
+    const timer = setTimeout(() => this.#closing.abort(new Error("the server stops")), withinMs);
+    if (this.#events.length > 0) this.#run();
+    await this.#running;
+    clearTimeout(timer);
+    this.#closing.abort(new Error("the server stops"));
+    await this.sink.close().catch(() => undefined);
+    const left = this.#events.length;
+    this.stats.dropped.stopped += left;
+    this.#events = [];
+    return left;
+  }
+
+  async #linger(): Promise<void> {
+    this.#lingering = true;
+    await this.#pause(lingerMs, this.#closing.signal).catch(() => undefined);
+    this.#lingering = false;
+    if (this.#events.length > 0) this.#run();
+  }
+
+  #run(): void {
+    this.#running ??= this.#sendAll().finally(() => {
+      this.#running = undefined;
+      // What came meanwhile, and is no full batch yet, waits for others.
+      if (this.#events.length >= batchSize || (this.#isClosed && this.#canSend)) this.#run();
+      else if (this.#events.length > 0 && !this.#lingering && this.#canSend) void this.#linger();
+    });
+  }
+
+  get #canSend(): boolean {
+    return this.#events.length > 0 && !this.#closing.signal.aborted;
+  }
+
+  /** The batch that is due, and full ones behind it. */
+  async #sendAll(): Promise<void> {
+    for (
+      let first = true;
+      this.#canSend && (first || this.#isClosed || this.#events.length >= batchSize);
+      first = false
+    )
+      await this.#sendFirst();
+  }
+
+  /** Until the first batch is settled, or the queue is closed. */
+  async #sendFirst(): Promise<void> {
+    const batch = this.#events.slice(0, batchSize);
+    while (!this.#closing.signal.aborted) {
+      try {
+        await this.#send(batch);
+        this.stats.sent += batch.length;
+        this.#noteSent();
+      } catch (error) {
+        if (!(error instanceof EventsRefused)) {
+          this.#noteFailed(error);
+          await this.#pause(this.#retryMs(), this.#closing.signal).catch(() => undefined);
+          continue;
+        }
+        this.stats.dropped.refused += batch.length;
+        this.#noteRefused(error);
+      }
+      this.#events = this.#events.slice(batch.length);
+      for (const event of batch) this.#options.onSettled?.(event);
+      return;
+    }
+  }
+
+  /** A sink that ignores the signal is not waited for either. */
+  async #send(batch: readonly UsageEvent[]): Promise<void> {
+    const late = new AbortController();
+    const { sendWithinMs = defaultSendWithinMs } = this.#options;
+    const signal = AbortSignal.any([late.signal, this.#closing.signal]);
+    const timer = setTimeout(() => late.abort(new Error(`no answer within ${sendWithinMs} ms`)), sendWithinMs);
+    const aborted = new Promise<never>((_resolve, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+    });
+    try {
+      await Promise.race([this.sink.send(batch, signal), aborted]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #retryMs(): number {
+    const longest = Math.min(firstRetryMs * 2 ** Math.min(this.#failures - 1, 10), longestRetryMs);
+    return Math.round(longest * (0.5 + Math.random() / 2));
+  }
+
+  #noteSent(): void {
+    if (this.#failures > 0 || this.#isRefusing)
+      this.#options.log.info("usage_events.recovered", { ...this.#place, dropped: this.stats.dropped });
+    this.#failures = 0;
+    this.#isRefusing = false;
+  }
+
+  #noteFailed(error: unknown): void {
+    this.stats.failed += 1;
+    this.#failures += 1;
+    if (this.#failures > 1 || this.#closing.signal.aborted) return;
+    this.#options.log.warn("usage_events.failed", {
+      ...this.#place,
+      reason: failureReason(error),
+      waiting: this.#events.length,
+    });
+  }
+
+  #noteRefused(error: EventsRefused): void {
+    this.stats.failed += 1;
+    if (!this.#isRefusing)
+      this.#options.log.error("usage_events.refused", { ...this.#place, reason: failureReason(error) });
+    this.#isRefusing = true;
+  }
+
+  get #place(): { readonly sink: string; readonly where: string } {
+    return { sink: this.sink.kind, where: this.sink.where };
+  }
+}
+
+/** Why a send failed. `fetch` hides the reason in its cause. */
+function failureReason(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { cause } = error as { readonly cause?: { readonly code?: unknown; readonly message?: unknown } };
+  const inner = cause?.code ?? cause?.message;
+  return typeof inner === "string" ? `${error.message}: ${inner}` : error.message;
+}
