@@ -34,13 +34,16 @@ export class DecidingLimits {
     this.#ipv6PrefixBits = ipv6PrefixBits;
   }
 
-  find(decision: Decision): DecidingLimit {
+  find(request: CheckRequest, decision: Decision): DecidingLimit {
     this.#follow();
-    const { window } = decision;
-    const known = window === undefined ? undefined : this.#byWindow.get(window);
-    if (known !== undefined) return known;
-    const found = this.#findByName(decision);
-    if (window !== undefined && this.#byWindow.size < maxRemembered) this.#byWindow.set(window, found);
+    const { window, policy, scope, version } = decision;
+    const isGiven = request.limits !== undefined;
+    if (window === undefined || isGiven) return this.#findByName(decision, isGiven);
+    // Limits of one policy may share the windows of an override.
+    const known = this.#byWindow.get(window);
+    if (known?.scope === scope && known?.policy === policy && known?.version === version) return known!;
+    const found = this.#findByName(decision, false);
+    if (this.#byWindow.size < maxRemembered) this.#byWindow.set(window, found);
     return found;
   }
 
@@ -56,36 +59,41 @@ export class DecidingLimits {
   }
 
   /** The subject that a limit counts a request for, as it may leave this process. */
-  readKey(limit: CompiledLimit | undefined, scope: string | undefined, request: CheckRequest): string {
-    if (limit === undefined) return this.#readGivenKey(scope, request);
+  readKey(limit: CompiledLimit | undefined, policy: string | undefined, request: CheckRequest): string {
+    if (limit === undefined) return this.#readGivenKey(policy, request);
     const values = readLimitValues(this.#limiter.snapshot, limit, request);
     const { by } = limit.source;
     if (values.length === 1) return publicSubject(by[0]!, values[0]!);
     return joinSubject(values.map((value, i) => publicSubject(by[i]!, value)));
   }
 
-  #readGivenKey(scope: string | undefined, { limits, dimensions = {} }: CheckRequest): string {
-    const given = limits?.find(({ name }) => name === scope) ?? limits?.[0];
+  /** A limit that a request brings along is the policy of its decision, by its name. */
+  #readGivenKey(policy: string | undefined, { limits, dimensions = {} }: CheckRequest): string {
+    const given = limits?.find(({ name }) => name === policy);
     if (given === undefined) return "";
     return joinSubject(
       given.by.map((name) => publicSubject(name, readDimension(dimensions, name, this.#ipv6PrefixBits))),
     );
   }
 
-  #findByName({ policy, version, scope }: Decision): DecidingLimit {
-    const name = JSON.stringify([policy, version, scope]);
+  #findByName({ policy, version, scope }: Decision, isGiven: boolean): DecidingLimit {
+    const name = JSON.stringify([policy, version, scope, isGiven]);
     const known = this.#byName.get(name);
     if (known !== undefined) return known;
-    const compiled =
-      policy === undefined ? undefined : findLimit(this.#limiter.snapshot, policy, version, scope ?? undefined);
-    const events = compiled?.policy.events ?? this.#findPolicy(policy)?.events ?? "summary";
-    const found = { name, policy, version, scope, events, compiled: scope === undefined ? undefined : compiled };
+    const isKnown = policy !== undefined && !isGiven;
+    const compiled = isKnown && scope !== undefined ? this.#findLimit(policy, version, scope) : undefined;
+    const events = compiled?.policy.events ?? (isKnown ? this.#findPolicy(policy)?.events : undefined) ?? "summary";
+    const found = { name, policy, version, scope, events, compiled };
     if (this.#byName.size < maxRemembered) this.#byName.set(name, found);
     return found;
   }
 
+  #findLimit(policy: string, version: number | undefined, scope: string): CompiledLimit | undefined {
+    return findLimit(this.#limiter.snapshot, policy, version, scope);
+  }
+
   /** For policies without limits. */
-  #findPolicy(id: string | undefined): Policy | undefined {
+  #findPolicy(id: string): Policy | undefined {
     const { policies, fallback } = this.#limiter.snapshot.policySet;
     return policies.find((one) => one.id === id) ?? (fallback?.id === id ? fallback : undefined);
   }

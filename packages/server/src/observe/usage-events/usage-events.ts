@@ -90,12 +90,12 @@ export class UsageEvents {
       this.#options.publish(this.#eachEvent(request, decision, policy, cost));
       return;
     }
-    const limit = this.#limits.find(decision);
+    const limit = this.#limits.find(request, decision);
     if (limit.events === "none") return;
     const nowMs = this.#nowMs();
     // A clock that was set back does not begin a window anew.
     if (nowMs >= this.#windowMs + summaryMs) void this.flush();
-    const key = this.#limits.readKey(limit.compiled, limit.scope, request);
+    const key = this.#limits.readKey(limit.compiled, limit.policy, request);
     this.#summaries.add(limit, this.#readSubject(request, key), key, decision, cost);
     this.#timer ??= setTimeout(() => void this.flush(), this.#windowMs + summaryMs - nowMs).unref();
   }
@@ -103,7 +103,7 @@ export class UsageEvents {
   #eachEvent(request: CheckRequest, decision: Decision, policy: Policy, cost: number): UsageEvent {
     const { node, boot } = this.#options;
     const isDeciding = decision.policy === policy.id;
-    const compiled = isDeciding ? this.#limits.find(decision).compiled : undefined;
+    const compiled = isDeciding ? this.#limits.find(request, decision).compiled : undefined;
     const key = this.#limits.readKey(compiled ?? this.#limits.findFirst(policy), undefined, request);
     this.#sequence += 1;
     const id = request.id ?? `${node}-${boot}-${this.#sequence.toString(36)}`;

@@ -132,6 +132,7 @@ export class UsageSpill {
 
   /** What a sink still lacks stays on disk. */
   async close(): Promise<void> {
+    if (this.#isClosed) return;
     this.#isClosed = true;
     await this.written();
     await this.#file.close();
