@@ -27,9 +27,10 @@ export function readLimitValues(
   snapshot: object,
   limit: CompiledLimit,
   { domain, dimensions = noDimensions }: CheckRequest,
-): readonly string[] {
+): string[] {
   if (!(snapshot instanceof Snapshot)) return [];
-  const isFromPath = limit.segments.some((segment) => segment >= 0);
+  let isFromPath = false;
+  for (const segment of limit.segments) if (segment >= 0) isFromPath = true;
   const path = isFromPath ? snapshot.matchEndpoint(domain, rawEndpoint(dimensions)).path : undefined;
   return readValues(limit, dimensions, path ?? "/", false, snapshot.ipv6PrefixBits);
 }

@@ -63,8 +63,8 @@ export class DecidingLimits {
     if (limit === undefined) return this.#readGivenKey(policy, request);
     const values = readLimitValues(this.#limiter.snapshot, limit, request);
     const { by } = limit.source;
-    if (values.length === 1) return publicSubject(by[0]!, values[0]!);
-    return joinSubject(values.map((value, i) => publicSubject(by[i]!, value)));
+    for (let i = 0; i < values.length; i++) values[i] = publicSubject(by[i]!, values[i]!);
+    return joinSubject(values);
   }
 
   /** A limit that a request brings along is the policy of its decision, by its name. */

@@ -52,7 +52,10 @@ export class SinkQueue {
   readonly #options: SinkQueueOptions;
   readonly #pause: Pause;
   readonly #closing = new AbortController();
-  #events: UsageEvent[] = [];
+  /** In the order they came. The last one still grows, unless it is on its way. */
+  #batches: UsageEvent[][] = [];
+  #waiting = 0;
+  #inFlight: UsageEvent[] | undefined;
   #running: Promise<void> | undefined;
   #lingering = false;
   #failures = 0;
@@ -66,7 +69,7 @@ export class SinkQueue {
   }
 
   get waiting(): number {
-    return this.#events.length;
+    return this.#waiting;
   }
 
   /** Whether the last send failed. */
@@ -75,7 +78,7 @@ export class SinkQueue {
   }
 
   get hasRoom(): boolean {
-    return this.#events.length < this.#options.maxEvents;
+    return this.#waiting < this.#options.maxEvents;
   }
 
   offer(event: UsageEvent): void {
@@ -84,9 +87,12 @@ export class SinkQueue {
       this.#options.onSettled?.(event);
       return;
     }
-    this.#events.push(event);
+    const last = this.#batches.at(-1);
+    if (last === undefined || last === this.#inFlight || last.length >= batchSize) this.#batches.push([event]);
+    else last.push(event);
+    this.#waiting += 1;
     if (this.#running !== undefined) return;
-    if (this.#events.length >= batchSize) this.#run();
+    if (this.#hasFullBatch) this.#run();
     else if (!this.#lingering) void this.#linger();
   }
 
@@ -94,14 +100,15 @@ export class SinkQueue {
   async close(withinMs: number): Promise<number> {
     this.#isClosed = true;
     const timer = setTimeout(() => this.#closing.abort(new Error("the server stops")), withinMs);
-    if (this.#events.length > 0) this.#run();
+    if (this.#waiting > 0) this.#run();
     await this.#running;
     clearTimeout(timer);
     this.#closing.abort(new Error("the server stops"));
     await this.sink.close().catch(() => undefined);
-    const left = this.#events.length;
+    const left = this.#waiting;
     this.stats.dropped.stopped += left;
-    this.#events = [];
+    this.#batches = [];
+    this.#waiting = 0;
     return left;
   }
 
@@ -109,35 +116,36 @@ export class SinkQueue {
     this.#lingering = true;
     await this.#pause(lingerMs, this.#closing.signal).catch(() => undefined);
     this.#lingering = false;
-    if (this.#events.length > 0) this.#run();
+    if (this.#waiting > 0) this.#run();
   }
 
   #run(): void {
     this.#running ??= this.#sendAll().finally(() => {
       this.#running = undefined;
       // What came meanwhile, and is no full batch yet, waits for others.
-      if (this.#events.length >= batchSize || (this.#isClosed && this.#canSend)) this.#run();
-      else if (this.#events.length > 0 && !this.#lingering && this.#canSend) void this.#linger();
+      if (this.#canSend && (this.#hasFullBatch || this.#isClosed)) this.#run();
+      else if (!this.#lingering && this.#canSend) void this.#linger();
     });
   }
 
   get #canSend(): boolean {
-    return this.#events.length > 0 && !this.#closing.signal.aborted;
+    return this.#waiting > 0 && !this.#closing.signal.aborted;
+  }
+
+  get #hasFullBatch(): boolean {
+    return this.#batches.length > 1 || this.#waiting >= batchSize;
   }
 
   /** The batch that is due, and full ones behind it. */
   async #sendAll(): Promise<void> {
-    for (
-      let first = true;
-      this.#canSend && (first || this.#isClosed || this.#events.length >= batchSize);
-      first = false
-    )
+    for (let first = true; this.#canSend && (first || this.#isClosed || this.#hasFullBatch); first = false)
       await this.#sendFirst();
   }
 
   /** Until the first batch is settled, or the queue is closed. */
   async #sendFirst(): Promise<void> {
-    const batch = this.#events.slice(0, batchSize);
+    const batch = this.#batches[0]!;
+    this.#inFlight = batch;
     while (!this.#closing.signal.aborted) {
       try {
         await this.#send(batch);
@@ -152,7 +160,9 @@ export class SinkQueue {
         this.stats.dropped.refused += batch.length;
         this.#noteRefused(error);
       }
-      this.#events = this.#events.slice(batch.length);
+      this.#inFlight = undefined;
+      this.#batches.shift();
+      this.#waiting -= batch.length;
       for (const event of batch) this.#options.onSettled?.(event);
       return;
     }
@@ -193,7 +203,7 @@ export class SinkQueue {
     this.#options.log.warn("usage_events.failed", {
       ...this.#place,
       reason: failureReason(error),
-      waiting: this.#events.length,
+      waiting: this.#waiting,
     });
   }
 

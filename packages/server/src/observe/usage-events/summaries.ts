@@ -25,13 +25,15 @@ export const otherSubjects = "(other)";
  * later are summed up as `otherSubjects`.
  */
 export class Summaries {
+  readonly #subjectDimension: string;
   readonly #maxSubjects: number;
   /** By the names of limits: two events of one window must not be about the same. */
   #byLimit = new Map<string, Map<string, Summary[]>>();
   #subjects = 0;
   #untracked = 0;
 
-  constructor(maxSubjects: number) {
+  constructor(subjectDimension: string, maxSubjects: number) {
+    this.#subjectDimension = subjectDimension;
     this.#maxSubjects = maxSubjects;
   }
 
@@ -46,7 +48,9 @@ export class Summaries {
       bySubject = new Map();
       this.#byLimit.set(limit.name, bySubject);
     }
-    const name = subject === key ? key : `${subject}\n${key}`;
+    // The subject is usually part of the key, and then the key says it all.
+    const isInKey = limit.compiled?.source.by.includes(this.#subjectDimension) === true;
+    const name = isInKey || subject === key ? key : `${subject}\n${key}`;
     let summaries = bySubject.get(name);
     if (summaries === undefined) {
       if (this.#subjects >= this.#maxSubjects && key !== otherSubjects) {

@@ -49,7 +49,7 @@ export class UsageEvents {
   constructor(options: UsageEventsOptions) {
     this.#options = options;
     this.#limits = new DecidingLimits(options.limiter, options.ipv6PrefixBits);
-    this.#summaries = new Summaries(options.maxSubjects ?? 50_000);
+    this.#summaries = new Summaries(options.subjectDimension, options.maxSubjects ?? 50_000);
     this.#nowMs = options.nowMs ?? Date.now;
     this.#windowMs = this.#startOf(this.#nowMs());
   }
