@@ -53,6 +53,10 @@ const { families } = createMetrics({
     hotKeys: { count: 1, read: () => noHotKeys, show: (subject) => subject },
     pending: () => 0,
     connections: () => ({ http: 0, grpc: 0, resp: 0, admin: 0 }),
+    usageEvents: {
+      read: () => ({ sinks: [], spill: { bytes: 0, unkept: 0, replayed: 0 } }),
+      stats: () => ({ untracked: 0, failed: 0 }),
+    },
     spans: () => ({ exported: 0, dropped: 0 }),
     snapshot: () => ({ inUse: false, writtenMs: undefined }),
     store: new StoreMetrics(() => ({
