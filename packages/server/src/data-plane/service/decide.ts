@@ -2,8 +2,8 @@ import { type CheckRequest, type Decision, type ErrorCode, type Limiter, SluiceE
 import type { TogetherOptions } from "sluice/internal";
 import type { Decide } from "../../decide.ts";
 import type { Metrics, ShedReason } from "../../observe/telemetry/metrics.ts";
-import type { UsageEvents } from "../../observe/usage-events/usage-events.ts";
 import type { UsageSums } from "../../observe/usage/usage-sums.ts";
+import type { UsageEvents } from "../../observe/usage-events/usage-events.ts";
 
 export interface DecideOptions {
   readonly limiter: Limiter;
