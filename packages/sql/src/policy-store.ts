@@ -1,5 +1,7 @@
 import type {
   AuditRecord,
+  DenialNote,
+  DenialRecord,
   KillSwitchRecord,
   NodeRecord,
   PolicyRecord,
@@ -114,6 +116,38 @@ export interface StoreView {
   /** By time, then by the fields of `by`. Periods without decisions are left out. */
   usage(query: UsageQuery): Promise<readonly UsageRow[]>;
   usageDenials(query: UsageQuery): Promise<readonly UsageDenialsRow[]>;
+  /** Newest first. */
+  denials(query: DenialQuery): Promise<readonly DenialRecord[]>;
+  /** How many denials all matching records stand for; of these, those in records of several subjects. */
+  countDenials(query: Omit<DenialQuery, "after" | "atMost">): Promise<DenialCount>;
+}
+
+/** The policies of a team: those that the store says it owns, and others by name. */
+export interface OwnedPolicies {
+  readonly owner: string;
+  readonly also: readonly string[];
+  /** Not these, although the store says so. */
+  readonly except: readonly string[];
+}
+
+export interface DenialQuery {
+  /** At `fromMs` or later, and before `toMs`. */
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly policy?: string | undefined;
+  readonly limit?: string | undefined;
+  /** Requests with this value of this dimension. */
+  readonly found?: { readonly dimension: string; readonly subject: string } | undefined;
+  /** Only policies of this team. */
+  readonly owned?: OwnedPolicies | undefined;
+  /** Records after this one. */
+  readonly after?: Pick<DenialRecord, "atMs" | "id"> | undefined;
+  readonly atMost: number;
+}
+
+export interface DenialCount {
+  readonly denials: number;
+  readonly mixed: number;
 }
 
 export interface UsageQuery {
@@ -126,6 +160,8 @@ export interface UsageQuery {
   /** Usage of subjects of this dimension, and of one subject. Absent: the totals. */
   readonly dimension?: string | undefined;
   readonly subject?: string | undefined;
+  /** Only policies of this team. */
+  readonly owned?: OwnedPolicies | undefined;
   /** What to keep apart. Everything else is added up. */
   readonly by: readonly ("policy" | "limit" | "subject")[];
   /** Rows after this one: its period, and its fields of `by` in order. */
@@ -168,6 +204,10 @@ export interface StoreNote extends StoreView {
   deleteOldestUsage(step: UsageStep, beforeMs: number): Promise<boolean>;
   /** Deletes series that were not used since, at most `limit`, and what was remembered of flushes. Returns how many series. */
   deleteUnusedUsageSeries(beforeMs: number, limit: number): Promise<number>;
+  /** Adding a record again changes nothing. Characters that cannot be stored are replaced. */
+  addDenials(notes: readonly DenialNote[]): Promise<void>;
+  /** Deletes the oldest: those before, and those beyond the number to keep. Returns how many: at most about `limit`. */
+  deleteOldDenials(beforeMs: number, keep: number, limit: number): Promise<number>;
   /** Never sets an earlier time. */
   touchToken(id: string, usedMs: number): Promise<void>;
 }

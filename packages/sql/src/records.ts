@@ -242,3 +242,44 @@ export interface UsagePeriod {
 export interface UsageRow extends UsagePeriod, UsageCounts {}
 
 export interface UsageDenialsRow extends UsagePeriod, UsageDenials {}
+
+/** A denial, or several of the same kind that were recorded as one. */
+export interface DenialRecord {
+  readonly id: string;
+  /** The newest denial that it stands for, which it describes, and the oldest. */
+  readonly atMs: number;
+  readonly sinceMs: number;
+  readonly node: string;
+  /** Empty if no policy decided, as while the kill switch is closed. */
+  readonly policy: string;
+  readonly version: number | undefined;
+  /** The name or the dimensions of the limit; empty if no limit decided. */
+  readonly limit: string;
+  /** The dimensions that the limit counts by. */
+  readonly by: readonly string[];
+  /** The dimensions of the request, bounded in number and length. */
+  readonly dimensions: Readonly<Record<string, string>>;
+  readonly requestId: string | undefined;
+  readonly reason: string;
+  /** The window that denied, as policies write it; empty if none did. */
+  readonly window: string;
+  readonly cost: number;
+  /** The most that the window holds, and what was left of it. */
+  readonly capacity: number | undefined;
+  readonly remaining: number | undefined;
+  readonly retryAfterMs: number | undefined;
+  /** Why the counters were not asked; undefined if they were. */
+  readonly degraded: string | undefined;
+  /** Not carried out, because its policy is in shadow mode. */
+  readonly shadow: boolean;
+  /** How many denials it stands for. */
+  readonly denials: number;
+  /** Whether it stands for denials of several subjects, of which `dimensions` has the newest. */
+  readonly mixed: boolean;
+}
+
+/** A denial to be stored, and the subjects by which it is found. */
+export interface DenialNote {
+  readonly record: DenialRecord;
+  readonly foundBy: readonly { readonly dimension: string; readonly subject: string }[];
+}

@@ -1,6 +1,7 @@
 import { describeTable, type Row, type Table } from "./describe-table.ts";
 import type {
   AuditRecord,
+  DenialRecord,
   KillSwitchRecord,
   NodeRecord,
   PolicyRecord,
@@ -190,6 +191,35 @@ const nodeTable = {
 } as const;
 export const nodes: Table<NodeRecord, typeof nodeTable> = describeTable(nodeTable);
 
+const denialTable = {
+  name: "sluice_denials",
+  key: ["id"],
+  bounded: ["id"],
+  fields: {
+    id: "id",
+    atMs: "at_ms",
+    sinceMs: "since_ms",
+    node: "node",
+    policy: "policy",
+    version: "policy_version",
+    limit: "limit_name",
+    by: { json: "limit_by" },
+    dimensions: { json: "dimensions" },
+    requestId: "request_id",
+    reason: "reason",
+    window: "window_name",
+    cost: "cost",
+    capacity: "capacity",
+    remaining: "remaining",
+    retryAfterMs: "retry_after_ms",
+    degraded: "degraded",
+    shadow: { flag: "shadow" },
+    denials: "denials",
+    mixed: { flag: "mixed" },
+  },
+} as const;
+export const denials: Table<DenialRecord, typeof denialTable> = describeTable(denialTable);
+
 /** Part of the one row of the pulse. All of its columns are null while it is off. */
 const killSwitchTable = {
   name: "sluice_pulse",
@@ -262,6 +292,13 @@ export interface Tables {
   };
   /** Hours whose minutes were changed by a node, and are not added up yet. */
   readonly sluice_usage_marks: { readonly hour_s: number; readonly node: string };
+  readonly sluice_denials: Row<DenialRecord, typeof denialTable>;
+  readonly sluice_denial_subjects: {
+    readonly dimension: string;
+    readonly subject_key: string;
+    readonly at_ms: number;
+    readonly denial: string;
+  };
   /** Which node does what only one should, and for how long. */
   readonly sluice_leases: {
     readonly name: string;

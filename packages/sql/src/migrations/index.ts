@@ -2,6 +2,7 @@ import { policies } from "./0001-policies.ts";
 import { rollouts } from "./0002-rollouts.ts";
 import { nodes } from "./0003-nodes.ts";
 import { usage } from "./0004-usage.ts";
+import { denials } from "./0005-denials.ts";
 import type { Migration } from "./migration.ts";
 
 /**
@@ -11,4 +12,4 @@ import type { Migration } from "./migration.ts";
  * rows that they replace. To remove a column or change its meaning, one release stops using it, and a later one removes
  * it.
  */
-export const migrations: readonly Migration[] = [policies, rollouts, nodes, usage];
+export const migrations: readonly Migration[] = [policies, rollouts, nodes, usage, denials];

@@ -1,6 +1,7 @@
 import type { StoreChange, StoreNote, StoreView } from "../policy-store.ts";
 import type { Session } from "../transact.ts";
 import { createAuditNote, createAuditView } from "./audit.ts";
+import { createDenialNote, createDenialView } from "./denials.ts";
 import { createNodeNote, createNodeView } from "./nodes.ts";
 import { createPolicyChange, createPolicyView } from "./policies.ts";
 import { createPulseChange, createPulseView } from "./pulse.ts";
@@ -20,6 +21,7 @@ export function createStoreView(session: Session): StoreView {
     ...createAuditView(session),
     ...createNodeView(session),
     ...createUsageView(session),
+    ...createDenialView(session),
   };
 }
 
@@ -32,6 +34,7 @@ export function createStoreNote(session: Session): StoreNote {
     ...createAuditNote(session),
     ...createNodeNote(session),
     ...createUsageNote(session),
+    ...createDenialNote(session),
   };
 }
 

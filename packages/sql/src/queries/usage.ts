@@ -5,6 +5,7 @@ import type { UsageCounts, UsageRow, UsageSeries, UsageStep, UsageSum } from "..
 import { replaceUnstorable } from "../storable.ts";
 import { textKey } from "../text-key.ts";
 import type { Session } from "../transact.ts";
+import { isOwned } from "./is-owned.ts";
 import { parseLimit } from "./parse-limit.ts";
 
 const stepSeconds: Readonly<Record<UsageStep, number>> = { minute: 60, hour: 3_600, day: 86_400 };
@@ -36,6 +37,8 @@ export function createUsageView({ tables, all }: Session): Pick<StoreView, "usag
     if (query.policy !== undefined) selected = selected.where("policy", "=", query.policy);
     if (query.limit !== undefined) selected = selected.where("limit_name", "=", query.limit);
     if (query.subject !== undefined) selected = selected.where("subject_key", "=", textKey(query.subject));
+    const { owned } = query;
+    if (owned !== undefined) selected = selected.where((is) => isOwned(is, "policy", owned));
     for (const column of order) selected = selected.orderBy(column);
     const { after } = query;
     if (after === undefined) return selected;

@@ -20,8 +20,8 @@ const postgresAlone = "sent to no server that says it is CockroachDB";
 
 export const statementForms: readonly SqlForm[] = [
   {
-    form: "select <column> from name [where <condition>] [group by name] [order by <order>] [limit $] [for update]",
-    rule: "select_no_parens, simple_select_clause, sort_clause, limit_clause, for_locking_clause",
+    form: "select <column> from name [where <condition>] [group by name] [order by <order>] [limit $] [offset $] [for update]",
+    rule: "select_no_parens, simple_select_clause, sort_clause, select_limit: limit_clause offset_clause, for_locking_clause",
     page: "select-clause, order-by, limit-offset, select-for-update",
   },
   {
@@ -179,6 +179,24 @@ export const partForms: readonly SqlPart[] = [
   {
     part: "condition",
     form: "name in ( select name from name where name < $ limit $ )",
+    rule: "a_expr IN in_expr: select_with_parens",
+    page: "subqueries",
+  },
+  {
+    part: "condition",
+    form: "name in ( select name from name where name = $ )",
+    rule: "a_expr IN in_expr: select_with_parens",
+    page: "subqueries",
+  },
+  {
+    part: "condition",
+    form: "name in ( select name from name where name = $ and name not in ( <value> ) )",
+    rule: "a_expr IN in_expr: select_with_parens, a_expr NOT IN in_expr",
+    page: "subqueries",
+  },
+  {
+    part: "condition",
+    form: "name in ( select name from name where name = $ and name = $ and name >= $ and name < $ )",
     rule: "a_expr IN in_expr: select_with_parens",
     page: "subqueries",
   },

@@ -1,4 +1,5 @@
 import { changeCases } from "./contract/change-cases.ts";
+import { denialCases } from "./contract/denial-cases.ts";
 import { lifetimeCases } from "./contract/lifetime-cases.ts";
 import { listCases } from "./contract/list-cases.ts";
 import type { PolicyStoreCase } from "./contract/policy-store-case.ts";
@@ -13,5 +14,6 @@ export const policyStoreContract: readonly PolicyStoreCase[] = [
   ...changeCases,
   ...upkeepCases,
   ...usageCases,
+  ...denialCases,
   ...lifetimeCases,
 ];
