@@ -1,6 +1,7 @@
 import { type AdminClientOptions, AdminRequests } from "./admin-requests.ts";
 import { AdminAudit } from "./audit.ts";
 import { AdminConfiguration } from "./configuration.ts";
+import { AdminDenials } from "./denials.ts";
 import { AdminKillSwitch } from "./kill-switch.ts";
 import { AdminNodes } from "./nodes.ts";
 import { AdminPolicies } from "./policies.ts";
@@ -19,6 +20,7 @@ export interface AdminClient {
   readonly killSwitch: AdminKillSwitch;
   readonly audit: AdminAudit;
   readonly usage: AdminUsage;
+  readonly denials: AdminDenials;
   readonly tokens: AdminTokens;
   readonly nodes: AdminNodes;
   readonly configuration: AdminConfiguration;
@@ -39,6 +41,7 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
     killSwitch: new AdminKillSwitch(requests),
     audit: new AdminAudit(requests),
     usage: new AdminUsage(requests),
+    denials: new AdminDenials(requests),
     tokens: new AdminTokens(requests),
     nodes: new AdminNodes(requests),
     configuration: new AdminConfiguration(requests),

@@ -9,6 +9,7 @@ export type {
 export type { AdminAudit, AuditFilter } from "./audit.ts";
 export type { AdminConfiguration, ImportMode, ImportOptions, PolicyFiles } from "./configuration.ts";
 export { type AdminClient, createAdminClient } from "./create-admin-client.ts";
+export type { AdminDenials, DenialFilter } from "./denials.ts";
 export type { AdminKillSwitch } from "./kill-switch.ts";
 export type { Listing } from "./listing.ts";
 export type { AdminNodes, HotKeysFilter } from "./nodes.ts";

@@ -23,6 +23,7 @@ export const auditKinds = [
   "node",
   "hot_key",
   "usage",
+  "denial",
   "server",
 ] as const;
 

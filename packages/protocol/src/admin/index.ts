@@ -3,6 +3,8 @@ export type { BodyOf, BodyShape, JsonObject, ViewOf } from "../shapes/body-shape
 export type { AdminErrorBody } from "./admin-error.ts";
 export { type AuditEntryBody, auditEntry, auditKinds, auditPage } from "./audit-entry.ts";
 export { type ChangeBody, type ChangeView, change } from "./change.ts";
+export { denialSubjectText, renderDenialCsv, renderUsageCsv } from "./csv.ts";
+export { type DenialBody, type DenialPageBody, denial, denialPage } from "./denial.ts";
 export {
   type CountedSubjectsBody,
   type ImportChangeBody,

@@ -9,6 +9,8 @@ import { createAccess } from "../data-plane/access/create-access.ts";
 import { openCounters } from "../data-plane/counters/open-counters.ts";
 import type { RunningCounters } from "../data-plane/counters/running-counters.ts";
 import type { WatchOptions } from "../data-plane/policy-files/watch-policy-files.ts";
+import { DenialSamples } from "../observe/denials/denial-samples.ts";
+import { findLimitDimensions } from "../observe/denials/find-limit-dimensions.ts";
 import { createOwnHotKeys, type OwnHotKeys } from "../observe/hot-keys/own-hot-keys.ts";
 import { createCapacityLog } from "../observe/telemetry/capacity-log.ts";
 import type { Logger } from "../observe/telemetry/logger.ts";
@@ -112,6 +114,8 @@ interface Core {
   /** Undefined without a policy store, or if no history is kept. */
   readonly usage: UsageSums | undefined;
   readonly usageEvents: RunningUsageEvents;
+  /** Undefined without a policy store, or if none are recorded. */
+  readonly denials: DenialSamples | undefined;
   readonly node: StoreNode | undefined;
 }
 
@@ -150,10 +154,11 @@ async function openCore({ settings, log, worker, rolloutTime }: DaemonOptions, p
   const usage = store === undefined || usageBy.length === 0 ? undefined : new UsageSums({ dimensions: usageBy });
   const usageEvents = await openUsageEvents({ settings, runtime, limiter, log, worker: worker?.number });
   parts.add((closing) => usageEvents.close(closing === "gently" ? flushEventsWithinMs : 0));
+  const denials = store === undefined ? undefined : openDenialSamples(settings, limiter);
   const node =
     store &&
     (await joinStore({
-      ...{ opened: store, settings, runtime, limiter, policies, keeper, log, rolloutTime, usage },
+      ...{ opened: store, settings, runtime, limiter, policies, keeper, log, rolloutTime, usage, denials },
       ...{ hotKeys: counters.hotKeys, ownHotKeys: hotKeys, startedMs: startedAtMs, worker: worker?.number },
     }));
   parts.add(() => node?.close());
@@ -173,8 +178,21 @@ async function openCore({ settings, log, worker, rolloutTime }: DaemonOptions, p
     hotKeys,
     usage,
     usageEvents,
+    denials,
     node,
   };
+}
+
+function openDenialSamples(
+  { denialRetentionMs, usageBy }: Settings,
+  limiter: Pick<Limiter, "snapshot">,
+): DenialSamples | undefined {
+  if (denialRetentionMs === 0) return undefined;
+  return new DenialSamples({
+    findBy: (policy, limit) => findLimitDimensions(limiter.snapshot, policy, limit),
+    shareBy: usageBy[0],
+    nowMs: Date.now,
+  });
 }
 
 /** Lets callers in, and follows policies wherever they are. */

@@ -6,6 +6,7 @@ import { createService } from "../data-plane/service/create-service.ts";
 import { createDecide } from "../data-plane/service/decide.ts";
 import type { Service } from "../data-plane/service/service.ts";
 import { readServerStatus, type ServerStatus } from "../data-plane/status/server-status.ts";
+import type { DenialSamples } from "../observe/denials/denial-samples.ts";
 import type { OwnHotKeys } from "../observe/hot-keys/own-hot-keys.ts";
 import { createDecisionLog } from "../observe/telemetry/decision-log.ts";
 import type { Logger } from "../observe/telemetry/logger.ts";
@@ -29,6 +30,7 @@ export interface OpenServiceOptions {
   readonly hotKeys: OwnHotKeys;
   readonly usage: UsageSums | undefined;
   readonly usageEvents: RunningUsageEvents;
+  readonly denials: DenialSamples | undefined;
   readonly node: StoreNode | undefined;
   readonly access: Access;
   readonly metrics: Metrics;
@@ -38,65 +40,4 @@ export interface OpenServiceOptions {
 
 /** The service that every transport is built on. */
 export function openService(options: OpenServiceOptions): Service {
-  const {
-    settings,
-    log,
-    files,
-    counters,
-    limiter,
-    hotKeys,
-    usage,
-    usageEvents,
-    node,
-    access,
-    metrics,
-    tracing,
-    running,
-  } = options;
-  return createService({
-    limiter,
-    decide: createDecide({
-      limiter,
-      metrics,
-      observe: createDecisionLog({ log, level: settings.logLevel, sample: settings.logSample }),
-      usage,
-      events: usageEvents.events,
-      maxPending: settings.maxPending,
-      maxChecksPerSecond: settings.maxChecksPerSecond,
-    }),
-    access,
-    metrics,
-    log,
-    accepting: () => running.accepting,
-    policyStatus: () => files.status,
-    countersStatus: () => counters.status(),
-    storeStatus: () => node?.report(),
-    hotKeys,
-    audit: node?.control?.audit,
-    leaseTimes: settings.leases === "off" ? "off" : { leaseMs: settings.leaseMs, staleMs: settings.leaseStaleMs },
-    status: () => readStatus(options),
-    tracing,
-    version,
-  });
-}
-
-function readStatus(options: OpenServiceOptions): ServerStatus {
-  const { settings, startedAtMs, worker, files, counters, limiter, node, metrics, running } = options;
-  return readServerStatus({
-    version,
-    worker,
-    startedAtMs,
-    accepting: () => running.accepting,
-    snapshot: () => limiter.snapshot,
-    policyPath: settings.config,
-    policyStatus: () => files.status,
-    policyOrigin: () => files.origin,
-    store: () => node?.report(),
-    counters,
-    pending: () => running.service?.decide.pending ?? 0,
-    maxPending: settings.maxPending,
-    refused: metrics.refused,
-    addresses: () => running.addresses ?? noAddresses,
-    connections: () => running.transports?.connections ?? noConnections,
-  });
-}
+  const { settings, log, files, counters, limiter, hotKeys, node, access, metrics, tracing, running } = options;

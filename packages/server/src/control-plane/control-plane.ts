@@ -5,6 +5,7 @@ import type { Role } from "../data-plane/access/roles.ts";
 import type { Audit } from "../data-plane/service/audit.ts";
 import type { HotKeysRequest, MergedHotKeys } from "../observe/hot-keys/merge-hot-keys.ts";
 import type { Changed, ChangeOptions, Listed } from "./change.ts";
+import type { DenialControl } from "./denial-control.ts";
 import type { PolicyControl, PolicyDocument } from "./policy-control.ts";
 import type { RolloutControl } from "./rollout-control.ts";
 import type { StoredSubject, SubjectControl } from "./subject-control.ts";
@@ -25,6 +26,7 @@ export interface ControlPlane {
   readonly killSwitch: KillSwitchControl;
   readonly audit: AuditControl;
   readonly usage: UsageControl;
+  readonly denials: DenialControl;
   readonly tokens: TokenControl;
   readonly nodes: NodeControl;
   readonly configuration: ConfigurationControl;

@@ -39,6 +39,7 @@ describe("settings", () => {
       usageEventsTokenFile: undefined,
       usageRetentionMs: 30 * 86_400_000,
       usageTotalsRetentionMs: 365 * 86_400_000,
+      denialRetentionMs: 3 * 86_400_000,
       adminTokenFile: undefined,
       nodeName: undefined,
       httpSocket: undefined,

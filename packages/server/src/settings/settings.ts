@@ -130,6 +130,12 @@ class StoreSettings {
     "how long to keep usage by hours and days",
     { from: "2d", to: "3653d", fallback: "365d" },
   );
+  readonly denialRetentionMs: SettingEntry<number> = duration(
+    "--denial-retention",
+    "SLUICE_DENIAL_RETENTION",
+    "how long to keep records of denials; 0: records none",
+    { from: "0s", to: "90d", fallback: "3d" },
+  );
   /** Undefined: the machine's name. */
   readonly nodeName: SettingEntry<string | undefined> = text(
     "--node-name",

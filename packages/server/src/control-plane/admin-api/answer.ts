@@ -26,6 +26,22 @@ export function answerPage<T>({ items, next }: Listed<T>, render: (item: T) => u
   };
 }
 
+/** The same as CSV. A spreadsheet has no place for a cursor, so the link is the only way on. */
+export function answerCsv<T>(
+  { items, next }: Listed<T>,
+  render: (items: readonly T[]) => string,
+  url: string,
+): HttpResponse {
+  return {
+    status: 200,
+    headers: {
+      "content-type": "text/csv; charset=utf-8; header=present",
+      ...(next !== undefined && { link: `<${nextUrl(url, next)}>; rel="next"` }),
+    },
+    body: render(items),
+  };
+}
+
 function nextUrl(url: string, next: string): string {
   const [path = "", query = ""] = url.split("?", 2);
   const parameters = new URLSearchParams(query);

@@ -5,6 +5,7 @@ import { policyRoutes } from "./tables/policy-routes.ts";
 import { rolloutRoutes } from "./tables/rollout-routes.ts";
 import { serverRoutes } from "./tables/server-routes.ts";
 import { subjectRoutes } from "./tables/subject-routes.ts";
+import { usageRoutes } from "./tables/usage-routes.ts";
 
 /** The native admin API, in the order of its documentation, without the routes that describe it. */
 export const nativeAdminRoutes: readonly AdminRoute[] = [
@@ -12,6 +13,7 @@ export const nativeAdminRoutes: readonly AdminRoute[] = [
   ...rolloutRoutes,
   ...subjectRoutes,
   ...operationRoutes,
+  ...usageRoutes,
 ];
 
 /** The routes, with those for health and for the OpenAPI description. */

@@ -1,6 +1,7 @@
 import {
   auditPage,
   change,
+  denialPage,
   hotKeys,
   importChange,
   importPlan,
@@ -58,6 +59,7 @@ export const adminSchemas: Readonly<Record<string, JsonSchema>> = {
   KillSwitchChange: killSwitchChange.schema,
   AuditPage: auditPage.schema,
   UsagePage: usagePage.schema,
+  DenialPage: denialPage.schema,
   Tokens: tokenList.schema,
   TokenChange: tokenChange.schema,
   NewToken: newToken.schema,

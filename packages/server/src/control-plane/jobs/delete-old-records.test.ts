@@ -11,7 +11,9 @@ it("deletes all old audit records, however many, in parts", async () => {
     auditEntry(sluiceItself, { action: "policy.put", kind: "policy", target: "a" }, { outcome: "done", why: "" }, atMs);
   const old = Array.from({ length: 2_000 }, () => entry(nowMs - 1_001));
   await store.note((note) => note.addAudit([...old, entry(nowMs - 1_000)]));
-  expect(await deleteOldRecords(store, nowMs, { auditMs: 1_000, usage: defaultUsageKept })).toMatchObject({
+  expect(
+    await deleteOldRecords(store, nowMs, { auditMs: 1_000, denialsMs: 3 * 86_400_000, usage: defaultUsageKept }),
+  ).toMatchObject({
     audit: 2_000,
   });
   expect(await store.read((view) => view.audit())).toHaveLength(1);

@@ -9,12 +9,14 @@ export interface DeletedRecords {
   readonly overrides: number;
   /** Periods of usage. */
   readonly usage: number;
+  readonly denials: number;
 }
 
 /** How long records are kept. */
 export interface Kept {
   readonly auditMs: number;
   readonly usage: UsageKept;
+  readonly denialsMs: number;
 }
 
 const minuteMs = 60_000;
@@ -25,9 +27,12 @@ const nodeKeptMs = dayMs;
 const overrideKeptMs = 60 * minuteMs;
 /** How many entries are deleted in one statement. */
 const auditAtOnce = 1_000;
+const denialsAtOnce = 1_000;
+/** However many nodes record denials, and for however long: a million records are about a gigabyte. */
+const maxDenials = 1_000_000;
 
 /**
- * Deletes what is no longer needed: old audit records and usage, nodes that are gone, metrics of rollouts, overrides
+ * Deletes what is no longer needed: old audit records, usage and denials, nodes that are gone, metrics of rollouts, overrides
  * that have ended. The end of an override is not audited: the entry of its beginning names it.
  */
 export async function deleteOldRecords(store: PolicyStore, nowMs: number, kept: Kept): Promise<DeletedRecords> {
@@ -43,7 +48,16 @@ export async function deleteOldRecords(store: PolicyStore, nowMs: number, kept: 
   // Ended overrides do not affect decisions, so deleting them is not a new generation.
   const overrides = ended ? await store.change((change) => change.deleteEndedSubjectLimits(endedBeforeMs)) : 0;
   const usage = await deleteOldUsage(store, nowMs, kept.usage);
-  return { audit, nodes, tallies, overrides, usage };
+  const denials = await deleteOldDenials(store, nowMs - kept.denialsMs);
+  return { audit, nodes, tallies, overrides, usage, denials };
+}
+
+async function deleteOldDenials(store: PolicyStore, beforeMs: number): Promise<number> {
+  for (let deleted = 0; ; ) {
+    const some = await store.note((note) => note.deleteOldDenials(beforeMs, maxDenials, denialsAtOnce));
+    deleted += some;
+    if (some === 0) return deleted;
+  }
 }
 
 /** In parts, so that decisions of this process and changes of others continue in between. */

@@ -15,6 +15,8 @@ export interface JobsOptions {
   readonly auditKeptMs?: number | undefined;
   /** How long usage is kept. Absent: 30 days by minutes, a year by hours and days. */
   readonly usageKept?: UsageKept | undefined;
+  /** How long records of denials are kept. Absent: 3 days. */
+  readonly denialsKeptMs?: number | undefined;
   /** Epoch milliseconds. Absent: the machine's clock. */
   readonly nowMs?: (() => number) | undefined;
   /** How often `run` is called automatically; 0: never. Absent: every second. */
@@ -37,6 +39,7 @@ const cleanEveryMs = 3_600_000;
 const usageEveryMs = 60_000;
 /** Adding up usage takes at most this share of the time, if there is so much that it takes long. */
 const usageShare = 1 / 10;
+const defaultDenialsKeptMs = 3 * 24 * 3_600_000;
 const defaultAuditKeptMs = 90 * 24 * 3_600_000;
 
 /** Starts the jobs of a node. */
@@ -85,6 +88,7 @@ export function createJobs(options: JobsOptions): Jobs {
     const deleted = await deleteOldRecords(store, nowMs(), {
       auditMs: auditKeptMs,
       usage: options.usageKept ?? defaultUsageKept,
+      denialsMs: options.denialsKeptMs ?? defaultDenialsKeptMs,
     });
     cleanedMs = nowMs();
     if (Object.values(deleted).some((count) => count > 0)) log.info("jobs.expired_rows_deleted", { ...deleted });

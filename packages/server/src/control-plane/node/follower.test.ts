@@ -1,7 +1,7 @@
 import { openPolicyStore, type PolicyStore, PolicyStoreUnavailable, type Pulse, type TokenRecord } from "@sluice/sql";
 import { createLimiter, type Limiter, ManualClock, type PolicySet, parsePolicies } from "sluice";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { noUsage, StoreMetrics } from "../../observe/telemetry/store-metrics.ts";
+import { noDenials, noUsage, StoreMetrics } from "../../observe/telemetry/store-metrics.ts";
 import { createRecordingLog, type LoggedLine } from "../../testing/recording-log.ts";
 import { readStored, type StoredGeneration } from "../documents/stored-generation.ts";
 import { Follower, type FollowerOptions } from "./follower.ts";
@@ -50,7 +50,7 @@ function follow(
     store: { where: "here", readPulse: () => store.readPulse(), read: (work) => store.read(work), ...asked },
     limiter,
     policies,
-    figures: new StoreMetrics(() => ({ ...reading, problems: 0, overridden: 0, usage: noUsage })),
+    figures: new StoreMetrics(() => ({ ...reading, problems: 0, overridden: 0, usage: noUsage, denials: noDenials })),
     log,
     useTokens: (all) => void tokens.push(all.map(({ id }) => id)),
     onResets: () => undefined,

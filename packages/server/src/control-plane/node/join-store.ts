@@ -5,15 +5,17 @@ import type { RunningAccess } from "../../data-plane/access/create-access.ts";
 import { type Role, roles } from "../../data-plane/access/roles.ts";
 import { countPolicies } from "../../data-plane/policy-files/count-policies.ts";
 import type { StoreReport } from "../../data-plane/status/store-report.ts";
+import type { DenialSamples } from "../../observe/denials/denial-samples.ts";
 import { encodeReport, reportHotKeys } from "../../observe/hot-keys/hot-key-report.ts";
 import type { OwnHotKeys } from "../../observe/hot-keys/own-hot-keys.ts";
 import type { Logger } from "../../observe/telemetry/logger.ts";
-import { noUsage, StoreMetrics, type StoreReading } from "../../observe/telemetry/store-metrics.ts";
+import { noDenials, noUsage, StoreMetrics, type StoreReading } from "../../observe/telemetry/store-metrics.ts";
 import type { UsageSums } from "../../observe/usage/usage-sums.ts";
 import { SettingError } from "../../settings/parse-settings.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { version } from "../../version.ts";
 import type { ControlPlane } from "../control-plane.ts";
+import { DenialFlusher } from "../denials/denial-flusher.ts";
 import { renderOverridden } from "../documents/merge-policies.ts";
 import type { StoredGeneration } from "../documents/stored-generation.ts";
 import { createJobs, type Jobs } from "../jobs/run-jobs.ts";
@@ -53,6 +55,8 @@ export interface JoinStoreOptions {
   readonly ownHotKeys: OwnHotKeys;
   /** What this process counts, to be stored. Undefined: no history is kept. */
   readonly usage: UsageSums | undefined;
+  /** A sample of what this process denies, to be stored. Undefined: none are recorded. */
+  readonly denials: DenialSamples | undefined;
   readonly log: Logger;
   readonly startedMs: number;
   /** The number of this process among several behind the same ports. */
@@ -86,6 +90,7 @@ export class StoreNode {
   #access: RunningAccess | undefined;
   #reports: NodeReports | undefined;
   #usage: UsageFlusher | undefined;
+  #denials: DenialFlusher | undefined;
   #jobs: Jobs | undefined;
   #firstToken: FirstToken | undefined;
 
@@ -109,6 +114,7 @@ export class StoreNode {
       files: () => policies.files,
       precedence: settings.precedence,
       ipv6PrefixBits: settings.ipv6PrefixBits,
+      flushDenials: async () => this.#denials?.flush(),
       nowMs: rolloutTime?.nowMs,
     });
   }
@@ -146,11 +152,14 @@ export class StoreNode {
       read: (seenMs) => this.#readNode(seenMs),
       also: (note) => this.#uses.write(note),
     });
-    const { usage } = this.#options;
+    const { usage, denials } = this.#options;
     this.#usage = usage && new UsageFlusher({ sums: usage, store, node: node.name, boot: node.id, log });
+    const { ipv6PrefixBits, denialRetentionMs } = settings;
+    this.#denials = denials && new DenialFlusher({ samples: denials, store, node: node.name, ipv6PrefixBits, log });
     this.#jobs = createJobs({
       ...{ store, node: node.id, log, auditKeptMs: settings.auditRetentionMs },
       usageKept: { minutesMs: settings.usageRetentionMs, totalsMs: settings.usageTotalsRetentionMs },
+      denialsKeptMs: denialRetentionMs,
       announce: (generation) => this.#announce(generation),
       ...{ nowMs: rolloutTime?.nowMs, everyMs: rolloutTime?.everyMs },
     });
@@ -182,7 +191,12 @@ export class StoreNode {
   async close(): Promise<void> {
     this.#push.close();
     this.#follower.close();
-    const rest = Promise.all([this.#control.close(), this.#jobs?.close(), this.#usage?.close()]);
+    const rest = Promise.all([
+      this.#control.close(),
+      this.#jobs?.close(),
+      this.#usage?.close(),
+      this.#denials?.close(),
+    ]);
     await Promise.all([finishWithin(rest, this.#options.log), this.#reports?.close()]);
   }
 
@@ -230,6 +244,7 @@ export class StoreNode {
       pushed: this.#push.connected,
       killSwitch: limiter.forced?.mode,
       usage: { ...noUsage, ...this.#usage?.stats, untracked: this.#options.usage?.untracked ?? 0 },
+      denials: this.#denials?.stats ?? noDenials,
     };
   }
 

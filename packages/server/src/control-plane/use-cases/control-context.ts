@@ -25,6 +25,8 @@ export interface ControlContext {
   readonly ipv6PrefixBits: number | undefined;
   /** The hot keys of this node. */
   readonly hotKeys: OwnHotKeys;
+  /** Stores the denials that this node has sampled. Never rejects. */
+  readonly flushDenials: () => Promise<void>;
   readonly reader: DocumentReader;
   readonly refusals: Refusals;
   /** Runs work that a request can make arbitrarily long. */

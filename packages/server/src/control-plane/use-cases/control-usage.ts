@@ -4,6 +4,7 @@ import { canonicalSubject } from "../documents/canonical-subject.ts";
 import type { UsageControl, UsageRequest, UsageView } from "../usage-control.ts";
 import { readStore } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
+import { findOwned } from "./find-owned.ts";
 import { parsePageLimit, renderPage } from "./page.ts";
 
 const stepMs: Readonly<Record<UsageStep, number>> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
@@ -16,7 +17,7 @@ export function createUsageControl(context: ControlContext): UsageControl {
     list: (actor, request) =>
       readStore(context, actor, { action: "usage.list", kind: "usage", target: "" }, async (view) => {
         const limit = parsePageLimit(request);
-        const query = readRequest(request, limit, context);
+        const query = { ...readRequest(request, limit, context), owned: findOwned(actor.caller, context) };
         const rows = await view.usage(query);
         const shown = rows.slice(0, limit);
         const last = shown.at(-1);

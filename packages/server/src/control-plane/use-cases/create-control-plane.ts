@@ -9,6 +9,7 @@ import { createWorkerThread, type WorkerThreadOptions } from "../worker-thread/w
 import { createAuditControl } from "./control-audit.ts";
 import { createConfigurationControl } from "./control-configuration.ts";
 import type { ControlContext } from "./control-context.ts";
+import { createDenialControl } from "./control-denials.ts";
 import { createKillSwitchControl } from "./control-kill-switch.ts";
 import { createNodeControl } from "./control-nodes.ts";
 import { createPolicyControl } from "./control-policies.ts";
@@ -36,6 +37,8 @@ export interface ControlPlaneOptions {
   readonly ipv6PrefixBits?: number | undefined;
   /** The hot keys of this node. Absent: it reports none. */
   readonly hotKeys?: OwnHotKeys | undefined;
+  /** Stores the denials that this node has sampled. Must not reject. Absent: it samples none. */
+  readonly flushDenials?: (() => Promise<void>) | undefined;
   /** How many refusals per minute are audited. */
   readonly refusalsPerMinute?: number | undefined;
   /** The bounds of work in another thread. */
@@ -63,6 +66,7 @@ export function createControlPlane(options: ControlPlaneOptions): RunningControl
     precedence: options.precedence ?? "files",
     ipv6PrefixBits: options.ipv6PrefixBits,
     hotKeys: options.hotKeys ?? (async () => []),
+    flushDenials: options.flushDenials ?? (async () => {}),
     reader: createDocumentReader(),
     refusals,
     thread: createWorkerThread(options.thread),
@@ -74,6 +78,7 @@ export function createControlPlane(options: ControlPlaneOptions): RunningControl
     killSwitch: createKillSwitchControl(context),
     audit: createAuditControl(context),
     usage: createUsageControl(context),
+    denials: createDenialControl(context),
     tokens: createTokenControl(context),
     nodes: createNodeControl(context),
     configuration: createConfigurationControl(context),

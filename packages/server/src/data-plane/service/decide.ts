@@ -1,6 +1,7 @@
 import { type CheckRequest, type Decision, type ErrorCode, type Limiter, SluiceError } from "sluice";
 import type { TogetherOptions } from "sluice/internal";
 import type { Decide } from "../../decide.ts";
+import type { DenialSamples } from "../../observe/denials/denial-samples.ts";
 import type { Metrics, ShedReason } from "../../observe/telemetry/metrics.ts";
 import type { UsageSums } from "../../observe/usage/usage-sums.ts";
 import type { UsageEvents } from "../../observe/usage-events/usage-events.ts";
@@ -14,6 +15,8 @@ export interface DecideOptions {
   readonly usage?: Pick<UsageSums, "count"> | undefined;
   /** The stream of usage events. */
   readonly events?: Pick<UsageEvents, "count"> | undefined;
+  /** The sample of denials. */
+  readonly denials?: Pick<DenialSamples, "count"> | undefined;
   /** The most checks that wait for remote counters. */
   readonly maxPending?: number;
   /** The most checks in a second; 0: no bound. */
@@ -22,7 +25,7 @@ export interface DecideOptions {
 }
 
 export function createDecide(options: DecideOptions): Decide {
-  const { limiter, metrics, observe, usage, events, maxPending = Infinity, maxChecksPerSecond = 0 } = options;
+  const { limiter, metrics, observe, usage, events, denials, maxPending = Infinity, maxChecksPerSecond = 0 } = options;
   const nowMs = options.nowMs ?? ((): number => performance.now());
   const bound = maxChecksPerSecond === 0 ? undefined : nodeLimit(maxChecksPerSecond);
   let pending = 0;
@@ -46,6 +49,7 @@ export function createDecide(options: DecideOptions): Decide {
     metrics.countDecision(decision, (nowMs() - startedMs) / 1000);
     usage?.count(request, decision);
     events?.count(request, decision, isCharged);
+    denials?.count(request, decision);
     observe?.(request, decision);
     return decision;
   }

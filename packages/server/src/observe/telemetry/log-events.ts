@@ -133,6 +133,9 @@ export const logEvents = {
     "usage events were left unsent when the server stopped; those kept on disk are sent at the next start",
   "usage_events.spill_failed": "usage events cannot be kept on disk; a crash now loses those that wait in memory",
   "usage_events.replayed": "usage events of an earlier run were read back from disk, and are sent again",
+  "denials.waiting": "the policy store does not accept denials; the newest records wait in memory",
+  "denials.stored_again": "the policy store accepts denials again",
+  "denials.dropped": "records of denials cannot be stored, and were dropped",
   // Checks and requests
   "check.failed_in_batch": "a check in a batch failed",
   "check.shed": "checks refused: too many were waiting (pending) or arriving (rate)",

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { LeaseStats } from "./lease-metrics.ts";
 import { createMetrics } from "./metrics.ts";
 import type { RedisStats } from "./redis-metrics.ts";
-import { noUsage, StoreMetrics } from "./store-metrics.ts";
+import { noDenials, noUsage, StoreMetrics } from "./store-metrics.ts";
 
 const root = fileURLToPath(new URL("../../../../..", import.meta.url));
 const page = await readFile(`${root}docs/metrics.md`, "utf8");
@@ -61,7 +61,7 @@ const { families } = createMetrics({
     snapshot: () => ({ inUse: false, writtenMs: undefined }),
     store: new StoreMetrics(() => ({
       ...{ state: "current", newest: 0, generation: 0, pushed: false, killSwitch: undefined },
-      ...{ problems: 0, overridden: 0, usage: noUsage },
+      ...{ problems: 0, overridden: 0, usage: noUsage, denials: noDenials },
     })),
   },
 });

@@ -1,4 +1,5 @@
 import { maxTextLength, redactText } from "sluice/internal";
+import { isSecretName } from "./secret-names.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -8,9 +9,6 @@ const maxValues = 500;
 const maxDepth = 8;
 const maxNameLength = 256;
 
-/** Names of fields that contain a secret, at any depth. */
-const secretName =
-  /^(?:(?:proxy-)?authorization|(?:set-)?cookie|[\w-]*passw(?:or)?d|[\w-]*secret|(?:[\w-]+[_-])?token|(?:x[_-])?api[_-]?key|private[_-]?key)$/i;
 /** Commands whose arguments are secrets, in the errors of Redis clients. */
 const secretCommand = /^(?:auth|hello|config|acl)$/i;
 
@@ -70,7 +68,7 @@ function redactEntries(fields: Fields, depth: number, left: Left): Record<string
       break;
     }
     const shownName = name.length > maxNameLength || /[^\w.-]/.test(name) ? shortenName(name, left) : name;
-    const isSecret = secretName.test(shownName) || (hidesArguments && name === "args");
+    const isSecret = isSecretName(shownName) || (hidesArguments && name === "args");
     const value = fields[name];
     shown[shownName] =
       isSecret && value !== undefined && value !== null ? "[redacted]" : redactValue(value, depth, left);

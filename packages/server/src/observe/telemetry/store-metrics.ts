@@ -18,9 +18,19 @@ export interface StoreReading {
   readonly overridden: number;
   /** Sums of usage: waiting for the store now, stored, and dropped; and decisions whose subject is not tracked. */
   readonly usage: UsageReading;
+  /** Records of denials: waiting for the store now, stored, and dropped. */
+  readonly denials: DenialReading;
 }
 
 export const noUsage: UsageReading = { waiting: 0, stored: 0, dropped: 0, untracked: 0 };
+
+export const noDenials: DenialReading = { waiting: 0, stored: 0, dropped: 0 };
+
+export interface DenialReading {
+  readonly waiting: number;
+  readonly stored: number;
+  readonly dropped: number;
+}
 
 export interface UsageReading {
   readonly waiting: number;
@@ -157,6 +167,19 @@ export class StoreMetrics {
         "sluice_usage_untracked_decisions_total",
         "Decisions whose subject has no usage history of its own, because too many subjects have one.",
         () => read().usage.untracked,
+      ),
+      one(
+        "gauge",
+        "sluice_denial_records_waiting",
+        "Records of denials that wait for the policy store.",
+        () => read().denials.waiting,
+      ),
+      one("counter", "sluice_denial_records_stored_total", "Records of denials stored.", () => read().denials.stored),
+      one(
+        "counter",
+        "sluice_denial_records_dropped_total",
+        "Records of denials dropped because too many waited for the policy store.",
+        () => read().denials.dropped,
       ),
       one(
         "gauge",

@@ -9,14 +9,12 @@ import {
   nodes,
   tokenChange,
   tokenList,
-  usagePeriod,
 } from "@sluice/protocol/admin";
 import type { AuditQuery } from "@sluice/sql";
 import { SluiceError } from "sluice";
 import type { Role } from "../../../data-plane/access/roles.ts";
 import type { HttpResponse } from "../../../data-plane/transports/http/exchange.ts";
 import type { HotKeysRequest } from "../../../observe/hot-keys/merge-hot-keys.ts";
-import type { UsageRequest } from "../../usage-control.ts";
 import { answerPage, changeView, problemBodies } from "../answer.ts";
 import type { AdminContext, AdminRequest } from "../route.ts";
 
@@ -51,25 +49,6 @@ export async function listAudit(
   { control }: AdminContext,
 ): Promise<HttpResponse> {
   return answerPage(await control.audit.list(actor, { ...query, sinceMs, untilMs }), auditEntry.render, url);
-}
-
-export async function listUsage(
-  {
-    actor,
-    query: { from_ms: fromMs, to_ms: toMs, group_by: by, limit_name: ofLimit, ...query },
-    url,
-  }: AdminRequest<undefined, UsageParameters>,
-  { control }: AdminContext,
-): Promise<HttpResponse> {
-  const page = await control.usage.list(actor, { ...query, fromMs, toMs, by, ofLimit });
-  return answerPage(page, usagePeriod.render, url);
-}
-
-interface UsageParameters extends Pick<UsageRequest, "step" | "policy" | "dimension" | "subject" | "limit" | "after"> {
-  readonly from_ms?: number;
-  readonly to_ms?: number;
-  readonly limit_name?: string;
-  readonly group_by?: NonNullable<UsageRequest["by"]>;
 }
 
 export async function listTokens({ actor }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {

@@ -15,7 +15,6 @@ import {
   listHotKeys,
   listNodes,
   listTokens,
-  listUsage,
   planImport,
   putKillSwitch,
 } from "../handlers/operations.ts";
@@ -71,21 +70,6 @@ const anything: Shape<unknown> = {
 
 /** The size of the largest policy file. */
 const maxImportBytes = 4 * 1024 * 1024;
-
-const groups = ["policy", "limit", "subject"] as const;
-
-/** Some of the words, separated by commas. */
-const groupBy: Shape<readonly (typeof groups)[number][]> = {
-  name: "words separated by commas",
-  schema: { type: "string", pattern: "^(policy|limit|subject)(,(policy|limit|subject))*$" },
-  read: (value, reading) => {
-    const words = String(value).split(",");
-    const wrong = words.find((one) => !(groups as readonly string[]).includes(one));
-    return wrong === undefined
-      ? [...new Set(words as (typeof groups)[number][])]
-      : reading.problem(`must be some of policy, limit and subject, but has ${JSON.stringify(wrong)}`);
-  },
-};
 
 const word = text({ max: 256 });
 const when = wholeNumber({ min: 0, max: maxVersion });
@@ -153,35 +137,6 @@ export const operationRoutes: readonly AdminRoute[] = [
       },
     },
     handle: listAudit,
-  }),
-  adminRoute({
-    method: "GET",
-    path: "/api/v1/usage",
-    summary: "Show how much policies and subjects were used over time",
-    action: "usage.list",
-    needs: "read",
-    query: {
-      step: described(choice(["minute", "hour", "day"]), "The length of a period", { default: "hour" }),
-      from_ms: described(when, "Periods that begin at this time or later. Default: a day ago"),
-      to_ms: described(when, "Periods that begin before this time. Default: now"),
-      policy: described(word, "Only this policy"),
-      limit_name: described(word, "Only the limit of this name, or that counts by these dimensions"),
-      dimension: described(
-        word,
-        "Usage of subjects of this dimension, which is one of --usage-by. Default: the totals",
-      ),
-      subject: described(text({ max: 4_096 }), "Usage of this subject of the dimension"),
-      group_by: described(groupBy, "What to list separately, with commas: policy, limit, subject"),
-      ...pageQuery,
-    },
-    answers: {
-      200: {
-        description: "One page",
-        content: ["UsagePage"],
-        headers: { Link: "The next page, if there is one" },
-      },
-    },
-    handle: listUsage,
   }),
   adminRoute({
     method: "GET",

@@ -149,6 +149,7 @@ function renderAnswer({
   description,
   content,
   alsoText,
+  alsoCsv,
   rateLimitHeaders: withHeaders,
   headers = {},
 }: RouteAnswer<string>): Json {
@@ -163,7 +164,11 @@ function renderAnswer({
     description,
     ...(named.length > 0 && { headers: Object.fromEntries(named) }),
     ...(content !== "nothing" && {
-      content: { ...renderContent(content), ...(alsoText === true && renderContent("text/plain")) },
+      content: {
+        ...renderContent(content),
+        ...(alsoText === true && renderContent("text/plain")),
+        ...(alsoCsv === true && { "text/csv": { schema: words } }),
+      },
     }),
   };
 }

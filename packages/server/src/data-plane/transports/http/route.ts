@@ -47,6 +47,8 @@ export interface RouteAnswer<Name extends string = SchemaName> {
   readonly content: readonly Name[] | "text/plain" | "application/json" | "application/yaml" | "nothing";
   /** Whether it is also available as text, for clients that accept only that. */
   readonly alsoText?: boolean;
+  /** Whether it is also available as CSV, for clients that ask for it. */
+  readonly alsoCsv?: boolean;
   readonly rateLimitHeaders?: boolean;
   /** Further headers of the answer, and their meaning. */
   readonly headers?: Readonly<Record<string, string>>;
