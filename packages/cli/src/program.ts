@@ -6,6 +6,7 @@ import type { ServerFlags } from "./arguments/find-token.ts";
 import type { CheckOptions } from "./arguments/parse-check.ts";
 import { addAuditCommand } from "./commands/audit.ts";
 import { check } from "./commands/check.ts";
+import { addDenialsCommand } from "./commands/denials.ts";
 import { explain } from "./commands/explain.ts";
 import { addKillSwitchCommands } from "./commands/kill-switch.ts";
 import { addNodesCommand } from "./commands/nodes.ts";
@@ -23,6 +24,7 @@ import { status } from "./commands/status.ts";
 import { addSubjectCommands, addTierCommands } from "./commands/subjects.ts";
 import { addTokenCommands } from "./commands/token-commands.ts";
 import { addTopCommand } from "./commands/top.ts";
+import { addUsageCommand } from "./commands/usage.ts";
 import { askingOptions, type RunOnControlPlane } from "./control/control-command.ts";
 import { openControlSession } from "./control/control-session.ts";
 import type { HangUp, Signals } from "./early-signals.ts";
@@ -87,6 +89,8 @@ const controlCommands = [
   addTierCommands,
   addKillSwitchCommands,
   addSubjectCommands,
+  addUsageCommand,
+  addDenialsCommand,
   addAuditCommand,
   addNodesCommand,
 ];
