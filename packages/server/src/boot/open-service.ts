@@ -41,3 +41,51 @@ export interface OpenServiceOptions {
 /** The service that every transport is built on. */
 export function openService(options: OpenServiceOptions): Service {
   const { settings, log, files, counters, limiter, hotKeys, node, access, metrics, tracing, running } = options;
+  return createService({
+    limiter,
+    decide: createDecide({
+      limiter,
+      metrics,
+      observe: createDecisionLog({ log, level: settings.logLevel, sample: settings.logSample }),
+      usage: options.usage,
+      events: options.usageEvents.events,
+      denials: options.denials,
+      maxPending: settings.maxPending,
+      maxChecksPerSecond: settings.maxChecksPerSecond,
+    }),
+    access,
+    metrics,
+    log,
+    accepting: () => running.accepting,
+    policyStatus: () => files.status,
+    countersStatus: () => counters.status(),
+    storeStatus: () => node?.report(),
+    hotKeys,
+    audit: node?.control?.audit,
+    leaseTimes: settings.leases === "off" ? "off" : { leaseMs: settings.leaseMs, staleMs: settings.leaseStaleMs },
+    status: () => readStatus(options),
+    tracing,
+    version,
+  });
+}
+
+function readStatus(options: OpenServiceOptions): ServerStatus {
+  const { settings, startedAtMs, worker, files, counters, limiter, node, metrics, running } = options;
+  return readServerStatus({
+    version,
+    worker,
+    startedAtMs,
+    accepting: () => running.accepting,
+    snapshot: () => limiter.snapshot,
+    policyPath: settings.config,
+    policyStatus: () => files.status,
+    policyOrigin: () => files.origin,
+    store: () => node?.report(),
+    counters,
+    pending: () => running.service?.decide.pending ?? 0,
+    maxPending: settings.maxPending,
+    refused: metrics.refused,
+    addresses: () => running.addresses ?? noAddresses,
+    connections: () => running.transports?.connections ?? noConnections,
+  });
+}
