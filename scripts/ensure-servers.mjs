@@ -78,6 +78,13 @@ export const programs = [
     version: /^postgres \(PostgreSQL\) (\d+)\.(\d+)/,
     oldest: [15, 0],
   },
+  {
+    name: "kcat",
+    versionArgs: ["-V"],
+    // It prints its licence and its usage before that.
+    version: /^Version (\d+)\.(\d+)/m,
+    oldest: [1, 7],
+  },
   // Load generators for benchmarks.
   { name: "wrk", versionArgs: ["-v"], version: /^wrk (?:debian\/)?(\d+)\.(\d+)/, oldest: [4, 1] },
   {

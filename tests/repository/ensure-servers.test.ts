@@ -13,6 +13,7 @@ const fit: Readonly<Record<string, string>> = {
   promtool: "promtool, version 2.42.0+ds (branch: debian/sid, revision: 2.42.0+ds-5+b5)\n",
   python3: "grpcio 1.51.1\n",
   postgres: "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n",
+  kcat: "kcat - Apache Kafka producer and consumer tool\nVersion 1.7.1 (JSON, Transactions, librdkafka 2.0.2)\n",
   wrk: "wrk debian/4.1.0-3+b2 [epoll] Copyright (C) 2012 Will Glozer\n",
   "redis-benchmark": "redis-benchmark 7.0.15\n",
 };

@@ -66,12 +66,13 @@ export const arrows: readonly Arrows[] = [
     layers: {
       entries: ["index.ts", "command.ts", "internal.ts"],
       folders: {
-        boot: ["compat", "control-plane", "data-plane", "observe", "settings"],
+        boot: ["compat", "control-plane", "data-plane", "observe", "kafka", "settings"],
         command: ["boot", "control-plane", "data-plane", "observe", "settings"],
         compat: ["control-plane", "data-plane", "observe", "settings"],
-        "control-plane": ["data-plane", "observe", "settings"],
+        "control-plane": ["data-plane", "observe", "kafka", "settings"],
         "data-plane": ["observe", "settings"],
-        observe: ["settings"],
+        observe: ["kafka", "settings"],
+        kafka: ["settings"],
         settings: [],
       },
     },

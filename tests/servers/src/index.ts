@@ -5,6 +5,7 @@ export { type CaddyOptions, startCaddy } from "./start-caddy.ts";
 export { type ClusterOptions, startCluster, type TestCluster } from "./start-cluster.ts";
 export type { TestGateway } from "./start-gateway.ts";
 export { type HttpAnswer, type SeenRequest, startHttpServer, type TestHttpServer } from "./start-http-server.ts";
+export { type KafkaRecord, startMockKafka, type TestKafka } from "./start-mock-kafka.ts";
 export { type NginxOptions, startNginx } from "./start-nginx.ts";
 export { type PostgresOptions, startPostgres, type TestPostgres } from "./start-postgres.ts";
 export { type PrometheusOptions, startPrometheus, type TestPrometheus } from "./start-prometheus.ts";

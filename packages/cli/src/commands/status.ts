@@ -69,11 +69,12 @@ function serverRows({
 function storeRows(store: StoreStatusBody): readonly (readonly [string, string])[] {
   const { at, state, reason, generation, newest_generation: newest, source, push, kill_switch: kill, problems } = store;
   const behind = newest > generation ? ` of ${newest}` : "";
-  const from = source === "snapshot" ? ", from the snapshot" : "";
+  const from = source === "store" ? "" : `, from the ${source === "topic" ? "Kafka topic" : "snapshot"}`;
   const heard =
     push.kind === "none" ? "looked for every second" : push.connected ? "heard at once" : "not heard at once";
   return [
     ["store", `${at}, generation ${generation}${behind}${from}, ${state}, changes ${heard}`],
+    ...(push.topic_generation === undefined ? [] : [["", `Kafka topic: generation ${push.topic_generation}`] as const]),
     ...(reason === undefined ? [] : [["", reason] as const]),
     ...problems.map((problem) => ["", problem] as const),
     ...store.overridden.map((what) => ["", `in files and store, ${store.precedence} win: ${what}`] as const),

@@ -47,12 +47,17 @@ const store = objectOf({
   generation: described(integer, "The store's generation in force."),
   newest_generation: integer,
   source: described(
-    choice(["store", "snapshot"]),
-    "snapshot: the policies kept on disk, because the store was unavailable at the start.",
+    choice(["store", "snapshot", "topic"]),
+    "snapshot: the policies kept on disk, because the store was unavailable at the start. " +
+      "topic: those in the Kafka topic, because the store is unavailable.",
   ),
   taken_up_at_ms: integer,
   digest: text,
-  push: objectOf({ kind: choice(["postgres", "redis", "process", "none"]), connected: boolean }),
+  push: objectOf({
+    kind: choice(["postgres", "redis", "kafka", "process", "none"]),
+    connected: boolean,
+    topic_generation: optional(described(integer, "The newest complete generation in the Kafka topic.")),
+  }),
   kill_switch: optional(objectOf({ mode: choice(["open", "closed"]), until_ms: integer, reason: text, author: text })),
   problem_count: integer,
   problems: listOf(text),

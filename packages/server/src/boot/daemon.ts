@@ -4,6 +4,8 @@ import type { Limiter } from "sluice";
 import { type FirstToken, joinStore, type StoreNode } from "../control-plane/node/join-store.ts";
 import { type OpenedStore, openStore } from "../control-plane/node/open-store.ts";
 import type { PoliciesInForce } from "../control-plane/node/policies-in-force.ts";
+import { renderStoreUrl } from "../control-plane/node/render-store-url.ts";
+import { openPolicyTopic } from "../control-plane/policy-topic/policy-topic.ts";
 import type { RolloutTime } from "../control-plane/rollouts/rollout-time.ts";
 import { createAccess } from "../data-plane/access/create-access.ts";
 import { openCounters } from "../data-plane/counters/open-counters.ts";
@@ -132,7 +134,12 @@ async function openCore({ settings, log, worker, rolloutTime }: DaemonOptions, p
   parts.add(() => keeper.close());
 
   const { store: url } = settings;
-  const store = url === undefined ? undefined : await openStore({ url, settings, keeper, log, rolloutTime });
+  const topic =
+    url === undefined || settings.push !== "kafka"
+      ? undefined
+      : await openPolicyTopic(settings, renderStoreUrl(url), log);
+  parts.add(() => topic?.close());
+  const store = url === undefined ? undefined : await openStore({ url, settings, keeper, topic, log, rolloutTime });
   parts.add(() => store?.close());
 
   const counters = await openCounters({ settings, runtime, log });
@@ -158,7 +165,7 @@ async function openCore({ settings, log, worker, rolloutTime }: DaemonOptions, p
   const node =
     store &&
     (await joinStore({
-      ...{ opened: store, settings, runtime, limiter, policies, keeper, log, rolloutTime, usage, denials },
+      ...{ opened: store, settings, runtime, limiter, policies, keeper, topic, log, rolloutTime, usage, denials },
       ...{ hotKeys: counters.hotKeys, ownHotKeys: hotKeys, startedMs: startedAtMs, worker: worker?.number },
     }));
   parts.add(() => node?.close());

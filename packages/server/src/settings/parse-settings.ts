@@ -80,6 +80,8 @@ function problemsTogether(settings: Settings, flags: Flags): readonly Problem[] 
         "is in the folder of the policies, and would be read as one of them; name a file in another folder",
       );
   }
+  if (settings.push === "kafka" && settings.store !== undefined && settings.kafka === undefined)
+    refuse("push", "is kafka, and no brokers are named; name some with SLUICE_KAFKA (--kafka), or use auto or none");
   problems.push(...problemsOfEndpoints(settings, flags));
   if (!(settings.allowInsecure || isLoopback(host) || isProtected(settings)))
     refuse(
@@ -125,6 +127,10 @@ function problemsOfEndpoints(settings: Settings, flags: Flags): readonly Problem
   return problems;
 }
 
+function usesKafka({ push, store }: Settings): boolean {
+  return push === "kafka" && store !== undefined;
+}
+
 function isProtected({ tlsCert, tokens }: Settings): boolean {
   return tlsCert !== undefined || tokens !== undefined;
 }
@@ -143,6 +149,18 @@ const redisFlags = [
   "redisLanes",
   "redisCells",
   "deadlineMs",
+] as const;
+
+const kafkaFlags = [
+  "kafkaPolicyTopic",
+  "kafkaClientId",
+  "kafkaTls",
+  "kafkaCa",
+  "kafkaCert",
+  "kafkaKey",
+  "kafkaSasl",
+  "kafkaUser",
+  "kafkaPasswordFile",
 ] as const;
 
 const leaseSettings = ["leaseMs", "leaseStaleMs", "leaseHotPerSecond"] as const;
@@ -182,6 +200,18 @@ function findWarnings(settings: Settings, flags: Flags): readonly Problem[] {
           message:
             "is of no use, because counters are in memory; name servers for them with --redis (SLUICE_REDIS_URL)",
         });
+  if (settings.kafka === undefined)
+    for (const name of kafkaFlags)
+      if (flags[name] !== undefined)
+        warnings.push({
+          path: [givenAs(name, flags)],
+          message: "is of no use, because no Kafka brokers are named; name some with --kafka (SLUICE_KAFKA)",
+        });
+  if (settings.kafka !== undefined && !usesKafka(settings))
+    warnings.push({
+      path: [givenAs("kafka", flags)],
+      message: "is of no use, because nothing is sent to Kafka; send policies with --push kafka (SLUICE_PUSH)",
+    });
   const { maxConnections, maxConnectionsPerAddress = 0 } = settings;
   if (maxConnectionsPerAddress > maxConnections)
     warnings.push({

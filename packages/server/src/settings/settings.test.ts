@@ -94,6 +94,17 @@ describe("settings", () => {
       leaseMs: 20_000,
       leaseStaleMs: 60_000,
       leaseHotPerSecond: 0.35,
+      kafka: undefined,
+      kafkaPolicyTopic: "sluice.policies",
+      kafkaClientId: "sluice",
+      kafkaTls: false,
+      kafkaCa: undefined,
+      kafkaCert: undefined,
+      kafkaKey: undefined,
+      kafkaSasl: "off",
+      kafkaUser: undefined,
+      kafkaPassword: undefined,
+      kafkaPasswordFile: undefined,
       hotKeyMetrics: 0,
     });
   });

@@ -1,4 +1,5 @@
 import { LeaseSettings, MemorySettings, RedisSettings } from "./counter-settings.ts";
+import { KafkaSettings } from "./kafka-settings.ts";
 import {
   duration,
   flag,
@@ -32,8 +33,8 @@ export const logFormats = ["text", "json"] as const;
 export type LogFormat = (typeof logFormats)[number];
 
 /*
- * Every setting is declared once, here and in counter-settings.ts: its name and type, with its flag, variable and help.
- * `Settings` follows from these classes, and so do `serve --help`, with a heading for each class, and the tests of
+ * Every setting is declared once, here and in the *-settings.ts next to this file: its name and type, with its flag,
+ * variable and help. `Settings` follows from these classes, and so do `serve --help`, with a heading for each class, and the tests of
  * docs/cli.md. They are classes because a field carries its type, which the declarations of this package need.
  */
 
@@ -90,11 +91,11 @@ class StoreSettings {
     ["files", "store"],
     "files",
   );
-  readonly push: SettingEntry<"auto" | "postgres" | "redis" | "none"> = word(
+  readonly push: SettingEntry<"auto" | "postgres" | "redis" | "kafka" | "none"> = word(
     "--push",
     "SLUICE_PUSH",
     "how nodes are notified of policy changes; they also poll every second",
-    ["auto", "postgres", "redis", "none"],
+    ["auto", "postgres", "redis", "kafka", "none"],
     "auto",
   );
   readonly storeGraceMs: SettingEntry<number> = duration(
@@ -392,6 +393,7 @@ const sections = {
   "Counters on Redis or Valkey": new RedisSettings(),
   Leases: new LeaseSettings(),
   "Usage events": new UsageEventSettings(),
+  Kafka: new KafkaSettings(),
   "Logs, metrics and traces": new ObserveSettings(),
 };
 
@@ -404,6 +406,7 @@ type SettingsTable = PolicySettings &
   RedisSettings &
   LeaseSettings &
   UsageEventSettings &
+  KafkaSettings &
   ObserveSettings;
 
 /** All settings of the daemon, parsed. */

@@ -9,8 +9,8 @@ import { createDocumentReader } from "../documents/read-documents.ts";
 import { digestRows, type StoredGeneration } from "../documents/stored-generation.ts";
 import type { PoliciesInForce } from "./policies-in-force.ts";
 
-/** The source of a generation: the store itself, or the file that keeps it. */
-export type GenerationSource = "store" | "snapshot";
+/** The source of a generation: the store itself, the file that keeps it, or the Kafka topic that carries it. */
+export type GenerationSource = "store" | "snapshot" | "topic";
 
 export interface AppliedGenerationOptions {
   /** The store's address, without user and password. */

@@ -450,6 +450,68 @@ describe("an unavailable store", () => {
     away = true;
     await expect(follow(faulty).start(undefined)).rejects.toThrow("the policy store is unavailable");
   });
+
+  /** A topic that holds what the store has now, which a node cannot read meanwhile. */
+  async function fillTopic(): Promise<void> {
+    inTopic = await store.read(readStored);
+  }
+  let inTopic: StoredGeneration | undefined;
+  const topic = {
+    get generation(): number | undefined {
+      return inTopic?.generation;
+    },
+    read: vi.fn(async () => inTopic),
+  };
+  beforeEach(() => {
+    inTopic = undefined;
+    topic.read.mockClear();
+  });
+
+  it("is replaced by a topic, which brings policies, tokens and the kill switch until it is back", async () => {
+    await putPolicy(store, "p", 5);
+    await follow(faulty, { topic }).start(undefined);
+    away = true;
+    await follower.look();
+    await putPolicy(store, "p", 6);
+    await changeStore(store, (change) => change.putToken(createTokenRecord("t")));
+    await putKillSwitch(store, { mode: "closed", sinceMs: clock.epochMs(), untilMs: clock.epochMs() + 60_000 });
+    await fillTopic();
+    follower.announced(4);
+    await follower.look();
+    expect([readLimit("p"), limiter.forced?.mode, tokens.at(-1)]).toEqual([6, "closed", ["t"]]);
+    expect(follower.status).toMatchObject({ state: "away", source: "topic", generation: 4 });
+    await follower.look();
+    expect(topic.read).toHaveBeenCalledTimes(1);
+    away = false;
+    await putPolicy(store, "p", 7);
+    await follower.look();
+    expect(readLimit("p")).toBe(7);
+    expect(follower.status).toMatchObject({ state: "current", source: "store", generation: 5 });
+  });
+
+  it("is never overruled by a topic while it answers, nor set back by one", async () => {
+    await putPolicy(store, "p", 5);
+    await fillTopic();
+    inTopic = { ...inTopic!, generation: 99 };
+    await follow(faulty, { topic }).start(undefined);
+    await follower.look();
+    expect(follower.status).toMatchObject({ generation: 1, source: "store" });
+    inTopic = { ...inTopic, generation: 0 };
+    away = true;
+    await follower.look();
+    expect(follower.status).toMatchObject({ generation: 1, source: "store", state: "away" });
+    expect(topic.read).not.toHaveBeenCalled();
+  });
+
+  it("does not prevent a start with a topic's policies", async () => {
+    await putPolicy(store, "p", 5);
+    await fillTopic();
+    away = true;
+    await follow(faulty, { topic }).start(inTopic, "topic");
+    expect(readLimit("p")).toBe(5);
+    expect(follower.status).toMatchObject({ state: "away", source: "topic", generation: 1 });
+    expect(messages("error")).toEqual([expect.stringContaining("policies from the Kafka topic decide")]);
+  });
 });
 
 describe("the kill switch", () => {

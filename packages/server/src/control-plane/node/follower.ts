@@ -36,7 +36,7 @@ export interface FollowerStatus {
   /** The newest known generation. */
   readonly newest: number;
   readonly takenUpMs: number;
-  /** The source of that generation: the store itself, or the file that keeps it. */
+  /** The source of that generation: the store itself, the file that keeps it, or the Kafka topic that carries it. */
   readonly source: GenerationSource;
   /** A digest of the store's policies: SHA-256 in hexadecimal digits. */
   readonly digest: string;
@@ -58,6 +58,8 @@ export interface FollowerOptions {
   readonly onResets: (resets: readonly AuditRecord[]) => void;
   /** Called with everything that was applied. */
   readonly onApplied: (applied: StoredGeneration, source: GenerationSource) => void;
+  /** Where newer generations may be found while the store is unavailable. */
+  readonly topic?: TopicGenerations | undefined;
   /** How long the store may be unavailable before that is an error. */
   readonly graceMs: number;
   /** The longest interval between looks at the generation; everything is read again every `rereadMs`. */
@@ -68,6 +70,14 @@ export interface FollowerOptions {
   readonly nowMs?: (() => number) | undefined;
   /** A monotonic clock. */
   readonly steadyMs?: (() => number) | undefined;
+}
+
+/** A Kafka topic that carries generations. */
+export interface TopicGenerations {
+  /** The newest one that is complete. */
+  readonly generation: number | undefined;
+  /** Resolves with that one; undefined if it cannot be used. */
+  read(): Promise<StoredGeneration | undefined>;
 }
 
 const lookWithinMs = 5_000;
@@ -122,12 +132,12 @@ export class Follower {
   }
 
   /**
-   * Applies the store's policies, or those kept on disk while the store is unavailable. Rejects with the store's error
-   * if there are neither. Follows the store afterwards.
+   * Applies the store's policies, or those kept on disk or in a topic while the store is unavailable. Rejects with the
+   * store's error if there are neither. Follows the store afterwards.
    */
-  async start(kept: StoredGeneration | undefined): Promise<void> {
+  async start(kept: StoredGeneration | undefined, keptIn: "snapshot" | "topic" = "snapshot"): Promise<void> {
     await this.#run(false);
-    if (this.#applied.current === undefined && kept !== undefined) await this.#applyKept(kept);
+    if (this.#applied.current === undefined && kept !== undefined) await this.#applyKept(kept, keptIn);
     if (this.#applied.current === undefined)
       throw new PolicyStoreUnavailable(this.#reason ?? "the policy store cannot be used");
     void this.#follow();
@@ -138,6 +148,11 @@ export class Follower {
     if (this.#closed || (generation !== undefined && generation <= (this.#applied.generation ?? -1))) return;
     if (generation !== undefined) this.#options.figures.countNotified();
     void this.#run(true);
+  }
+
+  /** The generation in force; undefined before there is any. */
+  get stored(): StoredGeneration | undefined {
+    return this.#applied.current?.stored;
   }
 
   /** Looks now. Never rejects. */
@@ -177,12 +192,28 @@ export class Follower {
     return this.#health.outage?.reason ?? this.#applied.refused?.reason;
   }
 
-  async #applyKept(kept: StoredGeneration): Promise<void> {
+  async #applyKept(kept: StoredGeneration, keptIn: "snapshot" | "topic"): Promise<void> {
     const { store, log, useTokens } = this.#options;
     this.#killSwitch.receive(kept, { askedMs: undefined });
     useTokens(kept.tokens);
-    if (!(await this.#applied.apply(kept, "snapshot"))) return;
-    log.error("store.started_from_snapshot", { store: store.where, generation: kept.generation, reason: this.#reason });
+    if (!(await this.#applied.apply(kept, keptIn))) return;
+    const event = keptIn === "topic" ? "store.started_from_topic" : "store.started_from_snapshot";
+    log.error(event, { store: store.where, generation: kept.generation, reason: this.#reason });
+  }
+
+  /** Applies a newer generation from the topic. While the store answers, it alone says what is in force. */
+  async #applyFromTopic(): Promise<void> {
+    const { topic, figures, useTokens } = this.#options;
+    const before = this.#applied.generation;
+    const newest = topic?.generation;
+    // Before the start, `start` decides which policies to begin with.
+    if (topic === undefined || newest === undefined || before === undefined || newest <= before) return;
+    if (newest === this.#applied.refused?.generation) return;
+    const stored = await topic.read();
+    if (stored === undefined || stored.generation <= before || this.#closed) return;
+    this.#killSwitch.receive(stored, { askedMs: undefined });
+    useTokens(stored.tokens);
+    if (await this.#applied.apply(stored, "topic")) figures.countApplied(undefined);
   }
 
   async #follow(): Promise<void> {
@@ -215,7 +246,9 @@ export class Follower {
       try {
         await this.#lookOnce(next.byPush);
       } catch (error) {
-        if (!this.#closed) this.#health.missed(error, this.#applied.generation);
+        if (this.#closed) return;
+        this.#health.missed(error, this.#applied.generation);
+        await this.#applyFromTopic();
       }
       next = this.#again;
     }

@@ -19,6 +19,8 @@ import { DenialFlusher } from "../denials/denial-flusher.ts";
 import { renderOverridden } from "../documents/merge-policies.ts";
 import type { StoredGeneration } from "../documents/stored-generation.ts";
 import { createJobs, type Jobs } from "../jobs/run-jobs.ts";
+import type { PolicyTopic } from "../policy-topic/policy-topic.ts";
+import { TopicPublisher } from "../policy-topic/topic-publisher.ts";
 import type { RolloutTime } from "../rollouts/rollout-time.ts";
 import { UsageFlusher } from "../usage/usage-flusher.ts";
 import { hotKeysDetail } from "../use-cases/control-nodes.ts";
@@ -47,6 +49,8 @@ export interface JoinStoreOptions {
   readonly limiter: Limiter;
   readonly policies: PoliciesInForce;
   readonly keeper: Pick<PolicyKeeper, "keepStored">;
+  /** Open if policies are pushed by Kafka. */
+  readonly topic: PolicyTopic | undefined;
   /**
    * The hot keys that this process reports every few seconds, and those that it and its sibling workers return on
    * request.
@@ -67,8 +71,8 @@ export interface JoinStoreOptions {
 
 /** Makes a server a node of its policy store. Starts nothing yet. */
 export async function joinStore(options: JoinStoreOptions): Promise<StoreNode> {
-  const { opened, settings, runtime, log } = options;
-  return new StoreNode(options, await openPush({ settings, runtime, store: opened.store, log }));
+  const { opened, settings, runtime, topic, log } = options;
+  return new StoreNode(options, await openPush({ settings, runtime, store: opened.store, topic, log }));
 }
 
 /** How many hot keys a node stores, by rate and by denials each: a few kilobytes every few seconds. */
@@ -87,6 +91,7 @@ export class StoreNode {
   readonly #uses: TokenUses = createTokenUses();
   readonly #follower: Follower;
   readonly #control: RunningControlPlane;
+  readonly #publisher: TopicPublisher | undefined;
   #access: RunningAccess | undefined;
   #reports: NodeReports | undefined;
   #usage: UsageFlusher | undefined;
@@ -95,19 +100,20 @@ export class StoreNode {
   #firstToken: FirstToken | undefined;
 
   constructor(options: JoinStoreOptions, push: Push) {
-    const { opened, settings, limiter, policies, log, ownHotKeys, rolloutTime } = options;
+    const { opened, settings, limiter, policies, topic, log, ownHotKeys, rolloutTime } = options;
     const { store, node } = opened;
     this.#options = options;
     this.#push = push;
     this.figures = new StoreMetrics(() => this.#readFigures());
     this.#follower = new Follower({
-      ...{ store, limiter, policies, figures: this.figures, log },
+      ...{ store, limiter, policies, figures: this.figures, topic, log },
       graceMs: settings.storeGraceMs,
       lookEveryMs: options.lookEveryMs,
       useTokens: (tokens) => this.#access?.useTokens(knownTokens(tokens)),
       onResets: (resets) => void this.#forgetResets(resets),
       onApplied: (stored, source) => this.#onApplied(stored, source),
     });
+    this.#publisher = topic && new TopicPublisher({ topic, read: () => this.#readCurrent() });
     this.#control = createControlPlane({
       ...{ store, node: node.id, limiter, log, hotKeys: ownHotKeys },
       announce: (generation) => this.#announce(generation),
@@ -141,12 +147,13 @@ export class StoreNode {
     this.#access = access;
     try {
       if (reached) await this.#prepareStore();
-      await this.#follower.start(kept);
+      await this.#follower.start(kept?.stored, kept?.keptIn);
     } catch (error) {
       if (!isStoreUnavailable(error)) throw error;
       throw new SettingError(["store"], `${(error as Error).message}; it was available a moment ago, so start again`);
     }
     this.#push.listen((generation) => this.#follower.announced(generation));
+    this.#publisher?.start();
     this.#reports = createNodeReports({
       ...{ store, id: node.id, log },
       read: (seenMs) => this.#readNode(seenMs),
@@ -171,7 +178,7 @@ export class StoreNode {
   }
 
   report(): StoreReport {
-    const { opened, limiter, policies, settings } = this.#options;
+    const { opened, limiter, policies, settings, topic } = this.#options;
     const { store, node } = opened;
     const { killSwitch, takenUpMs, ...status } = this.#follower.status;
     const { forced } = limiter;
@@ -180,7 +187,7 @@ export class StoreNode {
       kind: store.kind,
       at: store.where,
       takenUpAtMs: takenUpMs,
-      push: { kind: this.#push.kind, connected: this.#push.connected },
+      push: { kind: this.#push.kind, connected: this.#push.connected, topicGeneration: topic?.generation },
       killSwitch: forced && { ...forced, reason: killSwitch?.reason ?? "", author: killSwitch?.author ?? "" },
       overridden: policies.overridden.map(renderOverridden),
       precedence: settings.precedence,
@@ -189,6 +196,7 @@ export class StoreNode {
   }
 
   async close(): Promise<void> {
+    this.#publisher?.close();
     this.#push.close();
     this.#follower.close();
     const rest = Promise.all([
@@ -213,6 +221,7 @@ export class StoreNode {
   }
 
   #announce(generation: number): void {
+    this.#publisher?.changed(generation);
     this.#follower.announced(generation);
     this.#push.announce(generation);
   }
@@ -220,6 +229,7 @@ export class StoreNode {
   #onApplied(stored: StoredGeneration, source: GenerationSource): void {
     const { opened, keeper, worker } = this.#options;
     this.#reports?.report();
+    if (source === "store") this.#publisher?.applied(stored);
     // Among several processes, one is enough to keep what all of them use.
     if (source === "store" && (worker ?? 1) === 1) void keeper.keepStored({ ...stored, store: opened.store.where });
   }
@@ -236,12 +246,19 @@ export class StoreNode {
     }
   }
 
+  /** What is in force, if it is the store's newest generation as far as this node knows. */
+  #readCurrent(): StoredGeneration | undefined {
+    const { state, source } = this.#follower.status;
+    return state === "current" && source === "store" ? this.#follower.stored : undefined;
+  }
+
   #readFigures(): StoreReading {
-    const { policies, limiter } = this.#options;
+    const { policies, limiter, topic } = this.#options;
     const { state, newest, generation, problems } = this.#follower.status;
     return {
       ...{ state, newest, generation, problems: problems.length, overridden: policies.overridden.length },
       pushed: this.#push.connected,
+      topic: topic && { generation: topic.generation ?? 0, ...topic.stats },
       killSwitch: limiter.forced?.mode,
       usage: { ...noUsage, ...this.#usage?.stats, untracked: this.#options.usage?.untracked ?? 0 },
       denials: this.#denials?.stats ?? noDenials,

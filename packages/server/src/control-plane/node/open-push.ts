@@ -5,6 +5,8 @@ import { withTlsFiles } from "../../data-plane/counters/read-redis-files.ts";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import { SettingError } from "../../settings/parse-settings.ts";
 import type { Settings } from "../../settings/settings.ts";
+import type { PolicyTopic } from "../policy-topic/policy-topic.ts";
+import { createKafkaPush } from "./kafka-push.ts";
 import { createProcessPush } from "./process-push.ts";
 import type { Push, PushKind } from "./push.ts";
 import { createRedisPush } from "./redis-push.ts";
@@ -14,13 +16,15 @@ export interface OpenPushOptions {
   /** Policy files may name the counters' servers. */
   readonly runtime: RateLimitsRuntime | undefined;
   readonly store: Pick<PolicyStore, "kind" | "where">;
+  /** Open if settings ask for Kafka. */
+  readonly topic: PolicyTopic | undefined;
   readonly log: Logger;
 }
 
 /**
  * Opens the channel that settings name, or the one available anyway. Throws a `SettingError` if it cannot be opened.
  */
-export async function openPush({ settings, runtime, store, log }: OpenPushOptions): Promise<Push> {
+export async function openPush({ settings, runtime, store, topic, log }: OpenPushOptions): Promise<Push> {
   const plan = planCounters(settings, runtime);
   const kind = choosePush(settings.push, store.kind, plan.kind);
   switch (kind) {
@@ -28,6 +32,9 @@ export async function openPush({ settings, runtime, store, log }: OpenPushOption
       const { createPostgresPush } = await import("./postgres-push.ts");
       return createPostgresPush(settings.store!, store.where, log);
     }
+    case "kafka":
+      if (topic === undefined) throw new SettingError(["push"], "is kafka, and no topic is open");
+      return createKafkaPush(topic, log);
     case "redis":
       if (plan.kind !== "redis") throw needsRedis();
       return createRedisPush(await withTlsFiles(plan.servers, settings), settings.redisPrefix, log);

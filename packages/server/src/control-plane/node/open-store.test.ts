@@ -8,7 +8,7 @@ import { parseSettings } from "../../settings/parse-settings.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { createRecordingLog } from "../../testing/recording-log.ts";
 import { prepareTokenFile } from "./first-token-file.ts";
-import { type OpenedStore, openStore } from "./open-store.ts";
+import { type OpenedStore, type OpenStoreOptions, openStore } from "./open-store.ts";
 import type { SnapshotGeneration } from "./policy-snapshot.ts";
 import { renderStoreUrl } from "./render-store-url.ts";
 
@@ -29,9 +29,13 @@ function settingsWith(flags: Record<string, string>): Settings {
   return reading.settings;
 }
 
-function open(url: string, recalled: SnapshotGeneration | undefined): Promise<OpenedStore> {
+function open(
+  url: string,
+  recalled: SnapshotGeneration | undefined,
+  topic?: OpenStoreOptions["topic"],
+): Promise<OpenedStore> {
   const keeper = { recallStored: async () => recalled };
-  return openStore({ url, settings: settingsWith({ store: url }), keeper, log, patienceMs });
+  return openStore({ url, settings: settingsWith({ store: url }), keeper, topic, log, patienceMs });
 }
 
 describe("opening the policy store", () => {
@@ -53,9 +57,27 @@ describe("opening the policy store", () => {
 
   it("continues with the kept policies if it is unavailable", async () => {
     const opened = await open(nobody, kept);
-    expect(opened).toMatchObject({ kept, reached: false });
+    expect(opened).toMatchObject({ kept: { stored: kept, keptIn: "snapshot" }, reached: false });
     await expect(opened.store.readPulse()).rejects.toThrow();
     await opened.store.close();
+  });
+
+  it.each([
+    ["alone, if nothing is on disk", undefined, 5, "topic"],
+    ["if they are newer than those on disk", kept, 5, "topic"],
+    ["not if they are as old as those on disk", kept, 1, "snapshot"],
+  ])("continues with the policies of a topic: %s", async (_when, onDisk, generation, keptIn) => {
+    const inTopic = { generation, killSwitch: undefined, rows, tokens: [] };
+    const opened = await open(nobody, onDisk, { recall: async () => inTopic });
+    expect(opened).toMatchObject({ kept: { stored: { generation }, keptIn }, reached: false });
+    await opened.store.close();
+  });
+
+  it("does not ask a topic if it is available", async () => {
+    const topic = { recall: () => Promise.reject(new Error("was asked")) };
+    const { store, reached, kept: none } = await open(`sqlite:${join(folder, "store.db")}`, undefined, topic);
+    expect([reached, none]).toEqual([true, undefined]);
+    await store.close();
   });
 
   it("refuses a schema of a later version, whatever was kept", async () => {

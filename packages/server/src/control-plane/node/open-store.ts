@@ -5,19 +5,20 @@ import { openPolicyStore, PolicyStoreUnavailable } from "@sluice/sql";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import { SettingError } from "../../settings/parse-settings.ts";
 import type { Settings } from "../../settings/settings.ts";
+import type { StoredGeneration } from "../documents/stored-generation.ts";
+import type { PolicyTopic } from "../policy-topic/policy-topic.ts";
 import type { RolloutTime } from "../rollouts/rollout-time.ts";
 import { createTrialTallies, type TrialTallies } from "../rollouts/tally-trials.ts";
 import { finishWithin } from "./finish-within.ts";
 import type { PolicyKeeper } from "./policy-keeper.ts";
-import type { SnapshotGeneration } from "./policy-snapshot.ts";
 import { renderStoreUrl } from "./render-store-url.ts";
 import { createReopeningStore, type ReopeningStore } from "./reopening-store.ts";
 
 /** The policy store that settings name, and policies to start with while it is unavailable. */
 export interface OpenedStore {
   readonly store: ReopeningStore;
-  /** What was kept of it on disk. */
-  readonly kept: SnapshotGeneration | undefined;
+  /** What was kept of it, on disk or in a Kafka topic. */
+  readonly kept: KeptGeneration | undefined;
   /** Whether it answered. */
   readonly reached: boolean;
   /** The name of this process in the store. The id is unique, even across restarts. */
@@ -28,10 +29,18 @@ export interface OpenedStore {
   close(): Promise<void>;
 }
 
+/** The newest policies to start with while the store is unavailable. */
+export interface KeptGeneration {
+  readonly stored: StoredGeneration;
+  readonly keptIn: "snapshot" | "topic";
+}
+
 export interface OpenStoreOptions {
   readonly url: string;
   readonly settings: Settings;
   readonly keeper: Pick<PolicyKeeper, "recallStored">;
+  /** Asked only if the store does not answer. */
+  readonly topic?: Pick<PolicyTopic, "recall"> | undefined;
   readonly log: Logger;
   /** How long to wait for a store that is not up yet: with policies to start with, and without. */
   readonly patienceMs?: { readonly kept: number; readonly alone: number } | undefined;
@@ -40,6 +49,7 @@ export interface OpenStoreOptions {
 
 const patience = { kept: 3_000, alone: 10_000 } as const;
 const againAfterMs = 250;
+const recallWithinMs = 5_000;
 
 /**
  * Opens the policy store. Waits for an unavailable one, because a database is often started along with us. After that
@@ -49,7 +59,8 @@ const againAfterMs = 250;
 export async function openStore(options: OpenStoreOptions): Promise<OpenedStore> {
   const { url, settings, keeper, log, patienceMs = patience, rolloutTime } = options;
   const where = renderStoreUrl(url);
-  const kept = await keeper.recallStored(where);
+  const onDisk = await keeper.recallStored(where);
+  let kept: KeptGeneration | undefined = onDisk && { stored: onDisk, keptIn: "snapshot" };
   const store = createReopeningStore({
     kind: url.startsWith("sqlite:") ? "sqlite" : "postgres",
     where,
@@ -63,9 +74,12 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
     const tallies = createTrialTallies({ store, node: node.id, log, ...time });
     return { store, kept, reached, node, tallies, close: () => closeStore(store, tallies, log) };
   };
+  const startedMs = performance.now();
   // A file exists or not; opening waits for one that another process is creating.
-  const waitMs = store.kind === "sqlite" ? 0 : kept === undefined ? patienceMs.alone : patienceMs.kept;
-  const untilMs = performance.now() + waitMs;
+  const isPatient = (): boolean => {
+    const waitMs = store.kind === "sqlite" ? 0 : kept === undefined ? patienceMs.alone : patienceMs.kept;
+    return performance.now() < startedMs + waitMs;
+  };
   let isReported = false;
   for (;;) {
     try {
@@ -75,7 +89,8 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       const away = error instanceof PolicyStoreUnavailable;
-      if (!away || performance.now() >= untilMs) {
+      if (away && !isReported) kept = newer(kept, await options.topic?.recall(recallWithinMs));
+      if (!away || !isPatient()) {
         if (away && kept !== undefined) return opened(false);
         await store.close();
         throw new SettingError(["store"], away ? `${reason}; ${whatToDo(url)}` : reason);
@@ -87,6 +102,11 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
   }
 }
 
+function newer(kept: KeptGeneration | undefined, found: StoredGeneration | undefined): KeptGeneration | undefined {
+  if (found === undefined || found.generation <= (kept?.stored.generation ?? -1)) return kept;
+  return { stored: found, keptIn: "topic" };
+}
+
 async function closeStore(store: ReopeningStore, tallies: TrialTallies, log: Logger): Promise<void> {
   await finishWithin(tallies.close(), log);
   await store.close();
@@ -95,5 +115,5 @@ async function closeStore(store: ReopeningStore, tallies: TrialTallies, log: Log
 function whatToDo(url: string): string {
   return url.startsWith("sqlite:")
     ? "name a file that this process may write, or an empty one"
-    : "start it or correct the address; with --policy-snapshot a server can start without it after its first start";
+    : "start it or correct the address; with --policy-snapshot a server can start without it after its first start, with --push kafka from the topic";
 }

@@ -1,8 +1,11 @@
+import * as kafka from "@platformatic/kafka";
 import { parseRedisUrl } from "@sluice/redis";
 import { openPolicyStore } from "@sluice/sql";
-import { startPostgres, startServer } from "@sluice/test-servers";
+import { startMockKafka, startPostgres, startServer } from "@sluice/test-servers";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { createRecordingLog } from "../../testing/recording-log.ts";
+import { createRecordingLog, type LoggedLine } from "../../testing/recording-log.ts";
+import { PolicyTopic } from "../policy-topic/policy-topic.ts";
+import { createKafkaPush } from "./kafka-push.ts";
 import { choosePush } from "./open-push.ts";
 import { createPostgresPush } from "./postgres-push.ts";
 import { createProcessPush } from "./process-push.ts";
@@ -84,6 +87,42 @@ describe("a push", () => {
   }, 60_000);
 });
 
+describe("a push by Kafka", () => {
+  function openTopic(broker: string, lines: LoggedLine[] = []): Push {
+    const recording = createRecordingLog((line) => void lines.push(line));
+    const cluster = { bootstrapBrokers: [broker], clientId: "test" };
+    const topic = new PolicyTopic({ kafka, cluster, topic: "t", store: "here", log: recording, maxWaitMs: 100 });
+    open.push(topic);
+    return createKafkaPush(topic, recording);
+  }
+
+  it("reaches every node, and connecting triggers a look", async () => {
+    const server = await startMockKafka();
+    open.push(server);
+    const [one, two] = [openTopic(server.broker), openTopic(server.broker)];
+    const heard = [one, two].map(listenTo);
+    await vi.waitFor(() => expect(heard).toEqual([[undefined], [undefined]]), patience);
+    one.announce(3);
+    await vi.waitFor(() => expect(heard.map((all) => all.at(-1))).toEqual([3, 3]), patience);
+    expect([one.kind, one.connected]).toEqual(["kafka", true]);
+  });
+
+  it("logs once that brokers are lost, and never throws", async () => {
+    const server = await startMockKafka();
+    open.push(server);
+    const lines: LoggedLine[] = [];
+    const push = openTopic(server.broker, lines);
+    const heard = listenTo(push);
+    await vi.waitFor(() => expect(heard).toEqual([undefined]), patience);
+    await server.close();
+    await vi.waitFor(() => expect(push.connected).toBe(false), patience);
+    push.announce(4);
+    const failed = (): readonly string[] => lines.filter(({ level }) => level === "warn").map(({ event }) => event!);
+    await vi.waitFor(() => expect(failed().toSorted()).toEqual(["push.lost", "push.publish_failed"]), patience);
+    expect(heard).toEqual([undefined]);
+  });
+});
+
 describe("the chosen push", () => {
   it.each([
     ["auto", "postgres", "memory", "postgres"],
@@ -92,6 +131,8 @@ describe("the chosen push", () => {
     ["auto", "sqlite", "memory", "process"],
     ["redis", "postgres", "redis", "redis"],
     ["none", "postgres", "redis", "none"],
+    ["kafka", "postgres", "redis", "kafka"],
+    ["kafka", "sqlite", "memory", "kafka"],
   ] as const)("for %s with a store in %s and counters in %s is %s", (wanted, store, counters, kind) =>
     expect(choosePush(wanted, store, counters)).toBe(kind),
   );

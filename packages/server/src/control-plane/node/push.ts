@@ -14,7 +14,7 @@ export interface Push {
 }
 
 /** `process`: within this process. `none`: nodes only poll. */
-export type PushKind = "postgres" | "redis" | "process" | "none";
+export type PushKind = "postgres" | "redis" | "kafka" | "process" | "none";
 
 /** The generation that a message announces; undefined if it announces none. */
 export function parseGeneration(message: string): number | undefined {

@@ -15,11 +15,16 @@ export interface StoreReport {
   /** The generation in force, and the newest known one. */
   readonly generation: number;
   readonly newest: number;
-  readonly source: "store" | "snapshot";
+  readonly source: "store" | "snapshot" | "topic";
   readonly takenUpAtMs: number;
   readonly digest: string;
   /** How changes are announced, and whether they are now. */
-  readonly push: { readonly kind: "postgres" | "redis" | "process" | "none"; readonly connected: boolean };
+  readonly push: {
+    readonly kind: "postgres" | "redis" | "kafka" | "process" | "none";
+    readonly connected: boolean;
+    /** The newest complete generation in the Kafka topic; undefined without a topic, or if it has none. */
+    readonly topicGeneration: number | undefined;
+  };
   /** The kill switch as it is obeyed now. */
   readonly killSwitch: KillSwitchReport | undefined;
   /** What is left out of the store's policies, because it cannot be used. */

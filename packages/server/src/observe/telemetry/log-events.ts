@@ -92,6 +92,8 @@ export const logEvents = {
     "the policy store has an older generation than this node, as after a restored backup; the node uses the store's",
   "store.policies_unusable": "policies of the store cannot be used; the last good ones stay in force",
   "store.policies_left_out": "some policies of the store cannot be used and are left out; the rest is in force",
+  "store.started_from_topic":
+    "the policy store cannot be used; policies from the Kafka topic decide, and the node keeps trying",
   "store.started_from_snapshot":
     "the policy store cannot be used; policies from the snapshot decide, and the node keeps trying",
   "store.reset_failed": "a reset made on another node could not be carried out here",
@@ -105,6 +107,11 @@ export const logEvents = {
   "push.recovered": "policy changes are pushed to this node again",
   "push.connected": "policy changes are pushed to this node",
   "push.lost": "policy changes are no longer pushed to this node; it polls every second",
+  "push.topic_created": "created the Kafka topic that carries policies to nodes",
+  "push.published": "wrote a generation of policies to the Kafka topic",
+  "push.publish_failed":
+    "could not write policies to the Kafka topic; nodes find the change by polling, and it is written again later",
+  "push.generation_unusable": "the generation of policies in the Kafka topic cannot be used",
   "push.unsupported":
     "the policy store's server has no LISTEN, so this node polls every second; SLUICE_PUSH=redis (--push) pushes changes to nodes that share Valkey or Redis",
   "kill_switch.off": "the kill switch is off; policies decide again",

@@ -9,6 +9,8 @@ export interface StoreReading {
   readonly generation: number;
   /** Whether changes are pushed. */
   readonly pushed: boolean;
+  /** The Kafka topic that carries policies: its newest complete generation, and what this process wrote to it. */
+  readonly topic?: TopicReading | undefined;
   readonly killSwitch: "open" | "closed" | undefined;
   /**
    * How many rows of the store are left out because they cannot be used, and how many of store or files because both
@@ -20,6 +22,12 @@ export interface StoreReading {
   readonly usage: UsageReading;
   /** Records of denials: waiting for the store now, stored, and dropped. */
   readonly denials: DenialReading;
+}
+
+export interface TopicReading {
+  readonly generation: number;
+  readonly published: number;
+  readonly failed: number;
 }
 
 export const noUsage: UsageReading = { waiting: 0, stored: 0, dropped: 0, untracked: 0 };
@@ -148,6 +156,24 @@ export class StoreMetrics {
         "sluice_store_found_by_looking_total",
         "Changes found by polling before they were pushed.",
         () => this.#found,
+      ),
+      one(
+        "gauge",
+        "sluice_policy_topic_generation",
+        "Newest complete generation in the Kafka topic that carries policies; 0 without one.",
+        () => read().topic?.generation ?? 0,
+      ),
+      one(
+        "counter",
+        "sluice_policy_topic_published_total",
+        "Generations that this process wrote to the Kafka topic.",
+        () => read().topic?.published ?? 0,
+      ),
+      one(
+        "counter",
+        "sluice_policy_topic_publish_failures_total",
+        "Generations that this process could not write to the Kafka topic.",
+        () => read().topic?.failed ?? 0,
       ),
       one(
         "gauge",
