@@ -4,6 +4,8 @@ import type { Limiter } from "sluice";
 import type { RateLimitsRuntime } from "sluice/policy-text";
 import { placeServers } from "../data-plane/counters/place-servers.ts";
 import { planCounters } from "../data-plane/counters/plan-counters.ts";
+import { readKafkaCluster } from "../kafka/kafka-cluster.ts";
+import { loadKafka } from "../kafka/load-kafka.ts";
 import type { Logger } from "../observe/telemetry/logger.ts";
 import { openSink, workerPath } from "../observe/usage-events/open-sink.ts";
 import { UsageEvents } from "../observe/usage-events/usage-events.ts";
@@ -39,8 +41,9 @@ export async function openUsageEvents(options: OpenUsageEventsOptions): Promise<
     const plan = planCounters(settings, runtime);
     return plan.kind === "redis" ? (await placeServers(plan, settings)).servers : undefined;
   };
+  const kafka = async () => ({ cluster: await readKafkaCluster(settings), kafka: await loadKafka("usageEvents") });
   const sinks = await Promise.all(
-    settings.usageEvents.map((url) => openSink(url, { worker, readToken, counterServers })),
+    settings.usageEvents.map((url) => openSink(url, { worker, readToken, counterServers, kafka })),
   );
   const { usageEventsSpill: spill, usageEventsSpillBytes: maxBytes } = settings;
   const stream = await UsageStream.open({

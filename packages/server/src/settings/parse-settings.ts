@@ -127,8 +127,8 @@ function problemsOfEndpoints(settings: Settings, flags: Flags): readonly Problem
   return problems;
 }
 
-function usesKafka({ push, store }: Settings): boolean {
-  return push === "kafka" && store !== undefined;
+function usesKafka({ push, store, usageEvents }: Settings): boolean {
+  return (push === "kafka" && store !== undefined) || usageEvents.some((url) => url.startsWith("kafka:"));
 }
 
 function isProtected({ tlsCert, tokens }: Settings): boolean {
@@ -210,7 +210,9 @@ function findWarnings(settings: Settings, flags: Flags): readonly Problem[] {
   if (settings.kafka !== undefined && !usesKafka(settings))
     warnings.push({
       path: [givenAs("kafka", flags)],
-      message: "is of no use, because nothing is sent to Kafka; send policies with --push kafka (SLUICE_PUSH)",
+      message:
+        "is of no use, because nothing is sent to Kafka; send policies with --push kafka (SLUICE_PUSH), or usage " +
+        "events with --usage-events kafka: (SLUICE_USAGE_EVENTS)",
     });
   const { maxConnections, maxConnectionsPerAddress = 0 } = settings;
   if (maxConnectionsPerAddress > maxConnections)

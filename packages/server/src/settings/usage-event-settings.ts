@@ -2,7 +2,7 @@ import { path, type SettingEntry, text, textOr, whole } from "./setting-entry.ts
 import { right, type SettingReading } from "./setting-readers.ts";
 
 /** Commas separate sinks, and stand inside addresses of several servers too: a new sink begins with its scheme. */
-const betweenSinks = /\s*,\s*(?=[a-z][a-z+]*:\/\/|file:|redis:(?:$|[,?\s]))/;
+const betweenSinks = /\s*,\s*(?=[a-z][a-z+]*:\/\/|file:|(?:redis|kafka):(?:$|[,?\s]))/;
 
 /** Usage events: where they go, and what is kept of them meanwhile. */
 export class UsageEventSettings {
@@ -12,7 +12,7 @@ export class UsageEventSettings {
     env: "SLUICE_USAGE_EVENTS",
     value: "<urls>",
     help:
-      "where to send usage events: http(s)://…, redis(s)://…, redis: (the counters' servers) or file:PATH; " +
+      "where to send usage events: http(s)://…, redis(s)://…, redis: (the counters' servers), kafka: (the brokers of --kafka) or file:PATH; " +
       "several are separated by commas",
     fallback: [],
     fallbackText: "none",

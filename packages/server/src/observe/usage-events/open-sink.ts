@@ -3,12 +3,15 @@ import { parseRedisUrl, type RedisServers } from "@sluice/redis";
 import { SluiceError } from "sluice";
 import { SettingError } from "../../settings/parse-settings.ts";
 import type { EventSink } from "./event-sink.ts";
+import type { KafkaSinkOptions } from "./kafka-sink.ts";
 
 export interface OpenSinkOptions {
   /** The number of this process among several behind the same ports: they cannot share a file. */
   readonly worker?: number | undefined;
   /** Reads the bearer token for HTTP, at each send. Undefined: none. */
   readonly readToken?: (() => Promise<string | undefined>) | undefined;
+  /** The Kafka cluster that settings name, and its client. Throws a `SettingError` if there is none. */
+  readonly kafka: () => Promise<Pick<KafkaSinkOptions, "kafka" | "cluster">>;
   /** The servers that hold the counters; undefined if they are in this process. */
   readonly counterServers: () => Promise<RedisServers | undefined>;
 }
@@ -31,10 +34,12 @@ export async function openSink(url: string, options: OpenSinkOptions): Promise<E
     case "valkeys":
     case "unix":
       return openRedisSink(url, options);
+    case "kafka":
+      return openKafkaSink(url, options);
     case "file":
       return openFileSink(url, options.worker);
     default:
-      throw refuse("should name http(s)://…, redis(s)://…, redis: or file:PATH");
+      throw refuse("should name http(s)://…, redis(s)://…, redis:, kafka: or file:PATH");
   }
 }
 
@@ -60,6 +65,18 @@ function parseServers(address: string): RedisServers {
   } catch (error) {
     throw refuse(`has an address that ${error instanceof SluiceError ? error.problems[0]?.message : "is not valid"}`);
   }
+}
+
+async function openKafkaSink(url: string, options: OpenSinkOptions): Promise<EventSink> {
+  const { address, parameters } = splitParameters(url, ["topic", "compression"]);
+  if (address !== "kafka:") throw refuse("names Kafka brokers; write kafka: here, and the brokers into SLUICE_KAFKA");
+  const topic = parameters.get("topic") ?? defaultStream;
+  if (!/^[\w.-]{1,249}$/.test(topic)) throw refuse("has a topic that is not 1 to 249 letters, digits or . _ -");
+  const { createKafkaSink, kafkaCompressions } = await import("./kafka-sink.ts");
+  const wanted = parameters.get("compression") ?? "gzip";
+  const compression = kafkaCompressions.find((one) => one === wanted);
+  if (compression === undefined) throw refuse(`has a compression that is not ${kafkaCompressions.join(", ")}`);
+  return createKafkaSink({ ...(await options.kafka()), topic, compression });
 }
 
 const defaultFileBytes = 100 * 1024 * 1024;
