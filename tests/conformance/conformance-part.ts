@@ -9,6 +9,7 @@ export class Missing extends Error {
 /** What one part of a run found out about one engine. */
 export interface PartResult {
   readonly part: PartName;
+  /** Empty for a part that has nothing to do with one. */
   readonly engine: string;
   /** Who took part: `h2spec`, `grpc-go`, `Envoy`. */
   readonly peer: string;
@@ -17,7 +18,7 @@ export interface PartResult {
   readonly problems: readonly string[];
 }
 
-export const partNames = ["h2spec", "clients", "grpc-go", "tonic", "envoy"] as const;
+export const partNames = ["h2spec", "clients", "grpc-go", "tonic", "envoy", "kafka"] as const;
 export type PartName = (typeof partNames)[number];
 
 /** One part of `npm run conformance`. */

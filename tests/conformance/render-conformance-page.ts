@@ -15,12 +15,33 @@ export function renderConformancePage(results: readonly PartResult[]): string {
       ),
     ),
     renderLacks(),
+    ...results.filter(({ part }) => part === "kafka").map(renderKafka),
   ].join("\n");
+}
+
+const kafkaHeading = "## Apache Kafka ";
+
+/** The same page with another section about Kafka, which is the last. */
+export function replaceKafka(page: string, result: PartResult): string {
+  const place = page.indexOf(`\n${kafkaHeading}`);
+  return `${place === -1 ? page : page.slice(0, place)}\n${renderKafka(result)}`;
+}
+
+function renderKafka({ version, cases }: PartResult): string {
+  const rows = cases.map(({ name, outcome, because }) =>
+    row([name, outcome === "passed" ? "yes" : `no: ${because ?? "**not expected**"}`]),
+  );
+  const about = [
+    "A real broker that is its own controller, with servers in separate processes",
+    "([Kafka](kafka.md)). Readers are kcat, which is librdkafka's.",
+  ];
+  return `${[`${kafkaHeading}${version}`, "", ...about, "", ...table(["with Sluice …", "passed"]), ...rows].join("\n")}\n`;
 }
 
 const opening = `# Conformance
 
-This page is for people who ask Sluice over gRPC and want to know which tools and clients check that it behaves.
+This page is for people who ask Sluice over gRPC, or connect it to Kafka,
+and want to know which tools, clients and servers check that it behaves.
 None of them is ours.
 \`npm run conformance\` plays everything below on real connections and writes this page;
 it fails if a case fails that is not listed here with a reason, and also if a listed case passes.

@@ -1,18 +1,23 @@
-// npm run conformance: holds the gRPC engines to tools and clients that are not ours, and writes docs/conformance.md.
-import { writeFileSync } from "node:fs";
+// npm run conformance: holds Sluice to tools, clients and servers that are not ours, and writes docs/conformance.md.
+import { readFileSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { type GrpcEngine, grpcEngines } from "../clients/contract/grpc-engines.ts";
+import { grpcEngines } from "../clients/contract/grpc-engines.ts";
 import { clientParts } from "./client-parts.ts";
 import { type ConformancePart, Missing, type PartResult } from "./conformance-part.ts";
 import { envoyPart } from "./envoy/envoy-part.ts";
 import { h2specPart } from "./h2spec/h2spec-part.ts";
-import { renderConformancePage } from "./render-conformance-page.ts";
+import { kafkaPart } from "./kafka/kafka-part.ts";
+import { renderConformancePage, replaceKafka } from "./render-conformance-page.ts";
 
-const parts: readonly ConformancePart[] = [h2specPart, ...clientParts, envoyPart];
+const engineParts: readonly ConformancePart[] = [h2specPart, ...clientParts, envoyPart];
+/** The last one has nothing to do with an engine. */
+const parts = [...engineParts, kafkaPart];
+const page = new URL("../../docs/conformance.md", import.meta.url);
 
 const help = `npm run conformance [-- [part…] [--engine <name>]]
 
-Holds Sluice's gRPC to tools and clients that are not ours. All parts together write docs/conformance.md.
+Holds Sluice to tools, clients and servers that are not ours. All parts together write docs/conformance.md; kafka
+alone writes its section.
 
 Parts:
 ${parts.map(({ name, summary }) => `  ${name.padEnd(9)} ${summary}`).join("\n")}
@@ -31,17 +36,25 @@ Exit codes:
 `;
 
 const { values, positionals } = parse();
-const chosen = positionals.length === 0 ? parts : parts.filter(({ name }) => positionals.includes(name));
+const isChosen = ({ name }: { readonly name: string }): boolean =>
+  positionals.length === 0 || positionals.includes(name);
 const engines = grpcEngines.filter(({ name }) => values.engine === undefined || name === values.engine);
 
 const results: PartResult[] = [];
 const missing: string[] = [];
-for (const engine of engines) for (const part of chosen) await playPart(part, engine);
+for (const engine of engines)
+  for (const part of engineParts.filter(isChosen))
+    await playPart(part.name, engine.name, (progress) => part.play(engine, progress));
+if (isChosen(kafkaPart)) await playPart("kafka", "policies and events", async (show) => [await kafkaPart.play(show)]);
 
-const everything = chosen.length === parts.length && engines.length === grpcEngines.length && missing.length === 0;
-if (everything) {
-  writeFileSync(new URL("../../docs/conformance.md", import.meta.url), renderConformancePage(results));
+const isComplete = parts.every(isChosen) && engines.length === grpcEngines.length && missing.length === 0;
+const kafka = results.find(({ part }) => part === "kafka");
+if (isComplete) {
+  writeFileSync(page, renderConformancePage(results));
   process.stdout.write("wrote docs/conformance.md\n");
+} else if (kafka !== undefined && !engineParts.some(isChosen)) {
+  writeFileSync(page, replaceKafka(readFileSync(page, "utf8"), kafka));
+  process.stdout.write("wrote the section about Kafka in docs/conformance.md\n");
 } else if (missing.length > 0) {
   process.stdout.write(
     `docs/conformance.md stays as it is, because these could not be played: ${missing.join(", ")}\n`,
@@ -72,23 +85,27 @@ function parse() {
   }
 }
 
-async function playPart(part: ConformancePart, engine: GrpcEngine): Promise<void> {
-  const title = `${part.name} against ${engine.name}`;
+async function playPart(
+  part: string,
+  of: string,
+  play: (progress: (text: string) => void) => Promise<readonly PartResult[]>,
+): Promise<void> {
+  const title = `${part} against ${of}`;
   const startedMs = performance.now();
   try {
-    for (const result of await part.play(engine, (text) => showProgress(`${title}: ${text}`))) {
+    for (const result of await play((text) => showProgress(`${title}: ${text}`))) {
       results.push(result);
       const passed = result.cases.filter(({ outcome }) => outcome === "passed").length;
       const excepted = result.cases.filter(({ because }) => because !== undefined).length;
       const mark = result.problems.length === 0 ? "✓" : "✗";
       const counts = `${passed} of ${result.cases.length} passed, ${excepted} listed as exceptions`;
-      showLine(`${mark} ${engine.name}: ${result.peer} ${result.version}: ${counts}`);
+      showLine(`${mark} ${of}: ${result.peer} ${result.version}: ${counts}`);
       for (const problem of result.problems) showLine(`    ${problem}`);
     }
     showLine(`  ${title} took ${((performance.now() - startedMs) / 1_000).toFixed(0)} s`);
   } catch (error) {
     if (!(error instanceof Missing)) throw error;
-    missing.push(part.name);
+    missing.push(part);
     showLine(`– ${title}: not played. ${error.message}`);
   }
 }

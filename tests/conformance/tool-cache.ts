@@ -34,6 +34,14 @@ export function runCargo(args: readonly string[], cwd: string): Promise<void> {
   return runTool("cargo", args, { cwd, env });
 }
 
+/** Its repository stays in the cache; where it downloads from is as the machine configures Maven. */
+export async function runMaven(args: readonly string[]): Promise<void> {
+  if ((await run("java", ["-version"]).catch(() => undefined)) === undefined)
+    throw new Missing("java is not installed");
+  const local = `-Dmaven.repo.local=${path.join(cacheFolder, "maven")}`;
+  await runTool("mvn", ["--batch-mode", "--quiet", local, ...args], { env: process.env });
+}
+
 /** The Python that has pip; not Debian's own, which has grpcio and may lack it. */
 export function runPip(args: readonly string[]): Promise<void> {
   const quiet = ["--disable-pip-version-check", "--no-input", "--quiet"];

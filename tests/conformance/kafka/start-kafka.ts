@@ -1,0 +1,136 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { promisify } from "node:util";
+import { until } from "./until.ts";
+
+const run = promisify(execFile);
+
+/** A real broker of Apache Kafka, on loopback, that is its own controller. */
+export interface RealKafka {
+  /** `127.0.0.1:34567` */
+  readonly broker: string;
+  /** Everything in a topic, as kcat reads it: `key` and `value`, null if it was deleted. */
+  read(topic: string): Promise<readonly { readonly key: string | null; readonly payload: string | null }[]>;
+  /** Ends it without warning. Its data stay. */
+  kill(): Promise<void>;
+  /** Starts it again, on the same ports. */
+  start(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** `lib`: a folder with its jars. */
+export async function startKafka(lib: string): Promise<RealKafka> {
+  const folder = await mkdtemp(path.join(tmpdir(), "sluice-kafka-"));
+  const [port, controllerPort] = await findFreePorts();
+  const config = path.join(folder, "server.properties");
+  await writeFile(config, renderProperties(folder, port, controllerPort));
+  const classes = path.join(lib, "*");
+  const format = ["kafka.tools.StorageTool", "format", "--config", config, "--cluster-id", "c2x1aWNlLWNvbmZvcm1hbg"];
+  await run("java", ["-cp", classes, ...format]);
+  const broker = `127.0.0.1:${port}`;
+  let child: ChildProcess | undefined;
+  let log = "";
+
+  async function start(): Promise<void> {
+    log = "";
+    child = spawn("java", ["-Xmx384m", "-XX:+UseSerialGC", "-cp", classes, "kafka.Kafka", config], {
+      cwd: folder,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    for (const stream of [child.stdout!, child.stderr!])
+      stream.on("data", (text) => {
+        log = (log + String(text)).slice(-4_000);
+      });
+    await until("the broker answers", async () => {
+      if (child!.exitCode !== null) throw new Error(`Kafka has ended. Its log ends with:\n${log}`);
+      return run("kcat", ["-b", broker, "-L", "-m", "2"]).then(
+        () => true,
+        () => false,
+      );
+    });
+  }
+
+  async function kill(): Promise<void> {
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, "exit");
+    child.kill("SIGKILL");
+    await ended;
+  }
+
+  async function close(): Promise<void> {
+    await kill();
+    await rm(folder, { recursive: true, force: true });
+  }
+
+  try {
+    await start();
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return {
+    broker,
+    async read(topic) {
+      const args = ["-C", "-q", "-e", "-J", "-b", broker, "-t", topic, "-o", "beginning"];
+      const { stdout } = await run("kcat", args, { maxBuffer: 256 * 1024 * 1024 });
+      return stdout
+        .split("\n")
+        .filter(Boolean)
+        .map((line) => JSON.parse(line) as { key: string | null; payload: string | null });
+    },
+    kill,
+    start,
+    close,
+  };
+}
+
+function renderProperties(folder: string, port: number, controllerPort: number): string {
+  const properties = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.quorum.voters": `1@127.0.0.1:${controllerPort}`,
+    listeners: `PLAINTEXT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controllerPort}`,
+    "advertised.listeners": `PLAINTEXT://127.0.0.1:${port}`,
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "log.dirs": path.join(folder, "data"),
+    "num.partitions": "3",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    // Compacts at once what is not in the last segment, and a segment ends soon.
+    "log.cleaner.backoff.ms": "200",
+    "log.cleaner.min.cleanable.ratio": "0.01",
+    "log.roll.ms": "2000",
+    "log.cleaner.delete.retention.ms": "500",
+    // One broker: its data must survive SIGKILL, which leaves them with the operating system.
+    "log.flush.scheduler.interval.ms": "1000",
+  };
+  return `${Object.entries(properties)
+    .map(([name, value]) => `${name}=${value}`)
+    .join("\n")}\n`;
+}
+
+/** Two that are free at the same moment. */
+async function findFreePorts(): Promise<[number, number]> {
+  const servers = [createServer(), createServer()];
+  const ports = await Promise.all(
+    servers.map(async (server) => {
+      server.listen(0, "127.0.0.1");
+      await once(server, "listening");
+      const address = server.address();
+      return typeof address === "object" && address !== null ? address.port : 0;
+    }),
+  );
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return [ports[0]!, ports[1]!];
+}
