@@ -47,7 +47,7 @@ export function createDecide(options: DecideOptions): Decide {
 
   function counted(request: CheckRequest, decision: Decision, startedMs: number, isCharged = true): Decision {
     metrics.countDecision(decision, (nowMs() - startedMs) / 1000);
-    usage?.count(request, decision);
+    usage?.count(request, decision, isCharged);
     events?.count(request, decision, isCharged);
     denials?.count(request, decision);
     observe?.(request, decision);

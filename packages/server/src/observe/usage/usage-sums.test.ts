@@ -52,6 +52,17 @@ describe("sums of usage", () => {
     expect(sums.take()).toEqual([]);
   });
 
+  it("add no cost for what was allowed, but not charged because a request checked with it was denied", () => {
+    const { check } = createChecks();
+    const sums = new UsageSums({ dimensions: ["tenant"] });
+    const request = { dimensions: { endpoint: "/search", tenant: "acme" }, cost: 3 };
+    sums.count(request, check(request), false);
+    expect(brief(sums.take())).toEqual([
+      ["search", "all", "", "", 1, 1, 0, 0],
+      ["search", "all", "tenant", "acme", 1, 1, 0, 0],
+    ]);
+  });
+
   it("leave out previews and replayed decisions", () => {
     const { check } = createChecks();
     const sums = new UsageSums({ dimensions: [] });

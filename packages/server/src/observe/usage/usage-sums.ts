@@ -70,16 +70,18 @@ export class UsageSums {
     return this.#untracked;
   }
 
-  count({ dimensions }: CheckRequest, decision: Decision): void {
+  /** `isCharged` is false if another request that was checked together with this one was denied. */
+  count({ dimensions }: CheckRequest, decision: Decision, isCharged = true): void {
     // A preview takes nothing, and a replayed decision was counted before.
     if (decision.preview || decision.replayed) return;
     const { window } = decision;
     const usage = (window === undefined ? undefined : this.#byWindow.get(window)) ?? this.#findLimit(decision);
-    add(usage.total, decision);
+    add(usage.total, decision, isCharged);
     const tracked = this.#dimensions;
     for (let i = 0; i < tracked.length; i++) {
       const subject = dimensions?.[tracked[i]!];
-      if (subject !== undefined) add(usage.subjects[i]!.get(subject) ?? this.#addSubject(usage, i, subject), decision);
+      if (subject !== undefined)
+        add(usage.subjects[i]!.get(subject) ?? this.#addSubject(usage, i, subject), decision, isCharged);
     }
   }
 
@@ -173,11 +175,11 @@ function createCounts(policy: string, limit: string, dimension: string, subject:
   };
 }
 
-function add(counts: UsageCounts, decision: Decision): void {
+function add(counts: UsageCounts, decision: Decision, isCharged: boolean): void {
   counts.decided += 1;
   if (decision.allowed) {
     counts.allowed += 1;
-    counts.cost += decision.cost;
+    if (isCharged) counts.cost += decision.cost;
   } else addDenial(counts, decision);
   if (decision.degraded !== undefined) counts.degraded += 1;
   if (decision.shadow.length > 0) counts.shadowDenied += 1;
