@@ -1,9 +1,8 @@
-import type { IncomingMessage } from "node:http";
 import { SluiceError } from "sluice";
 import { type Caller, demand, unasked } from "../../data-plane/access/access.ts";
 import { findBearerToken } from "../../data-plane/access/bearer-token.ts";
 import type { OwnLimits } from "../../data-plane/access/limit-own-api.ts";
-import type { PathParameters } from "../../data-plane/transports/http/exchange.ts";
+import type { PathParameters, RawRequest } from "../../data-plane/transports/http/exchange.ts";
 import { socketAddress } from "../../data-plane/transports/http/request-actor.ts";
 import type { Admission } from "../../data-plane/transports/http/route-server.ts";
 import { subjectTarget } from "../audit/audit-entry.ts";
@@ -17,7 +16,7 @@ import type { AdminContext, AdminRoute } from "./route.ts";
 export function createAdmit(
   { access, control }: Pick<AdminContext, "access" | "control">,
   limits: OwnLimits,
-): (request: IncomingMessage, route: AdminRoute, params: PathParameters) => Admission {
+): (request: RawRequest, route: AdminRoute, params: PathParameters) => Admission {
   return (request, route, params) => {
     if (route.needs === "nothing") return { caller: unasked };
     const from = socketAddress(request.socket);

@@ -21,6 +21,9 @@ function startUnread(): { socket: Duplex; connection: Connection; read: () => vo
     turns: new Turns(),
     held: new HeldBytes(),
     unreadMs: 30_000,
+    keptFor: "timeout=72",
+    maxRequests: 1_000_000,
+    answerWhole: () => false,
     onAnswered() {},
   });
   return { socket, connection, read: () => waiting.shift()?.() };

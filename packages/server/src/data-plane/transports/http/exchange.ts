@@ -1,5 +1,9 @@
+import type { IncomingMessage } from "node:http";
 import type { Caller } from "../../access/access.ts";
 import type { Service } from "../../service/service.ts";
+
+/** A request as it came, by Node's parser or by ours. */
+export type RawRequest = Pick<IncomingMessage, "method" | "url" | "headers" | "rawHeaders" | "socket">;
 
 /** A handler's view of a request. Header names are lower case. */
 export interface HttpRequest {
@@ -29,6 +33,16 @@ export interface HttpResponse {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: unknown;
+}
+
+/** Where the answer to one request is written, once. */
+export interface AnswerWriter {
+  /** Whether it is too late for another answer. */
+  readonly hasWritten: boolean;
+  /** `close`: asks the client to close the connection. Throws, having written nothing, if a header cannot be sent. */
+  write(response: HttpResponse, close: boolean): void;
+  /** Closes the connection. */
+  destroy(): void;
 }
 
 /** What handlers can use. */

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { ErrorBody } from "@sluice/protocol/http";
 import { renderError, renderErrorBody } from "./errors.ts";
 import { tooLarge } from "./json-body.ts";
@@ -6,14 +6,17 @@ import { tooLarge } from "./json-body.ts";
 /** The formats of a body. */
 export type BodyType = "json" | "yaml";
 
+export interface RefusedBody {
+  readonly kind: "refused";
+  readonly error: ErrorBody;
+  /** Whether not to wait for the rest of it. */
+  readonly close: boolean;
+}
+
 /** The result of reading a body. */
 export type ReadBody =
   | { readonly kind: "read"; readonly body: Buffer | undefined; readonly type: BodyType }
-  | {
-      readonly kind: "refused";
-      readonly error: ErrorBody /** Whether not to wait for the rest of it. */;
-      readonly close: boolean;
-    };
+  | RefusedBody;
 
 /**
  * The most bytes of a refused body that are read and dropped. Closing a connection on which they are still being sent
@@ -25,33 +28,39 @@ const nothing: ReadBody = { kind: "read", body: undefined, type: "json" };
 const jsonOnly: readonly BodyType[] = ["json"];
 
 /**
- * Reads a body of these types and at most this many bytes, and calls back; never if it breaks off. The usual body is
- * one piece. `untyped`: it is JSON, whatever its content type says.
+ * What the headers say about a body, which may be of these types and have at most this many bytes: its type, that there
+ * is none, or why it is not read. `untyped`: it is JSON, whatever its content type says.
  */
+export function expectBody(
+  headers: IncomingHttpHeaders,
+  maxBytes: number,
+  types: readonly BodyType[] | "untyped" = jsonOnly,
+): BodyType | "nothing" | RefusedBody {
+  const { "content-length": told, "transfer-encoding": encoding, "content-type": contentType } = headers;
+  const { "content-encoding": coding } = headers;
+  if (contentType === undefined && encoding === undefined && (told === undefined || told === "0")) return "nothing";
+  const type = types === "untyped" ? "json" : findBodyType(contentType);
+  if (type === undefined || (types !== "untyped" && !types.includes(type)))
+    return { kind: "refused", error: ofAnotherType(contentType, types), close: false };
+  if (coding !== undefined && coding.toLowerCase() !== "identity")
+    return { kind: "refused", error: compressed(coding), close: false };
+  if (told !== undefined && Number(told) > maxBytes) {
+    const close = Number(told) > maxDroppedBytes;
+    return { kind: "refused", error: renderError(tooLarge(Number(told), maxBytes)), close };
+  }
+  return type;
+}
+
+/** Reads a body, as above, and calls back; never if it breaks off. The usual body is one piece. */
 export function readBody(
   request: IncomingMessage,
   maxBytes: number,
   go: (read: ReadBody) => void,
-  types: readonly BodyType[] | "untyped" = jsonOnly,
+  types?: readonly BodyType[] | "untyped",
 ): void {
-  const { "content-length": told, "transfer-encoding": encoding, "content-type": contentType } = request.headers;
-  const { "content-encoding": coding } = request.headers;
-  if (contentType === undefined && encoding === undefined && (told === undefined || told === "0")) {
-    go(nothing);
-    return;
-  }
-  const type = types === "untyped" ? "json" : findBodyType(contentType);
-  if (type === undefined || (types !== "untyped" && !types.includes(type))) {
-    go({ kind: "refused", error: ofAnotherType(contentType, types), close: false });
-    return;
-  }
-  if (coding !== undefined && coding.toLowerCase() !== "identity") {
-    go({ kind: "refused", error: compressed(coding), close: false });
-    return;
-  }
-  if (told !== undefined && Number(told) > maxBytes) {
-    const close = Number(told) > maxDroppedBytes;
-    go({ kind: "refused", error: renderError(tooLarge(Number(told), maxBytes)), close });
+  const type = expectBody(request.headers, maxBytes, types);
+  if (typeof type !== "string" || type === "nothing") {
+    go(type === "nothing" ? nothing : type);
     return;
   }
   // All pieces so far, joined, with room for the next ones: kept separately, a body of single bytes would take two

@@ -10,15 +10,17 @@ import { HeldBytes } from "../held-bytes.ts";
 import type { Transport } from "../transport.ts";
 import { Turns } from "../turns.ts";
 import { type ClientError, maxHeaderBytes, maxHeaders } from "./client-errors.ts";
+import type { AnswerWhole } from "./connection.ts";
 import { type Connections, followConnections } from "./connections.ts";
 import { errorResponse, renderError } from "./errors.ts";
-import type { HttpResponse, PathParameters } from "./exchange.ts";
+import type { AnswerWriter, HttpResponse, PathParameters, RawRequest } from "./exchange.ts";
 import { maxBodyBytes, parseJsonBody, parseTextBody } from "./json-body.ts";
 import { PathTable } from "./path-table.ts";
-import { type BodyType, readBody } from "./read-body.ts";
+import { type BodyType, expectBody, readBody } from "./read-body.ts";
+import { ResponseWriter } from "./response-writer.ts";
 import type { Route } from "./route.ts";
 import { answerUnrouted, unexpected, withoutHost } from "./unrouted.ts";
-import { writeResponse } from "./write-response.ts";
+import { readWholeRequest } from "./whole-request.ts";
 
 /** The caller, and headers for any answer to it. */
 export interface Admission {
@@ -27,7 +29,7 @@ export interface Admission {
 }
 
 /** Lets a request through to its handler, before its body is read, or throws. */
-export type Admit<R> = (request: IncomingMessage, route: R, params: PathParameters) => Admission;
+export type Admit<R> = (request: RawRequest, route: R, params: PathParameters) => Admission;
 
 export interface RouteServerOptions<Context extends Service, R extends Route<Context, string>> extends Patience {
   readonly protocol: Protocol;
@@ -56,10 +58,13 @@ const { createServer } = process.getBuiltinModule("node:http");
 /** Longer than the usual 60 s of load balancers, so that they hang up first. */
 const keepAliveMs = 72_000;
 
+/** How many requests a connection is kept for. */
+const maxRequests = 1_000_000;
+
 /** A request on its way to its answer. */
 interface OpenRequest {
-  readonly raw: IncomingMessage;
-  readonly response: ServerResponse;
+  readonly raw: RawRequest;
+  readonly writer: AnswerWriter;
   /** When it began. */
   readonly sinceMs: number;
   /** A path of the route table, or `unmatched`. */
@@ -99,6 +104,8 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
   readonly #server: Server;
   readonly #connections: Connections;
   readonly #table = new PathTable<Served<R>>();
+  /** What is asked most, by its whole request line. */
+  readonly #hot = new Map<string, Served<R>>();
   /** Headers of answers outside of any route. */
   readonly #unroutedHeaders: HttpResponse["headers"] | undefined;
 
@@ -111,11 +118,14 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
     for (const route of routes) {
       const served = { route, spanName: `${route.method} ${route.path}`, extraHeaders: headersFor?.(route) };
       this.#table.add(route.path, listMethods(route), served);
+      if (route.isHot === true) this.#hot.set(`${route.method} ${route.path} HTTP/1.1`, served);
     }
     const server = createNodeServer(unreadMs, options);
     this.#server = server;
     const answer = (raw: IncomingMessage, response: ServerResponse): void => this.#answer(raw, response);
-    const connections = followConnections(server, { protocol, answer, turns, held, unreadMs });
+    const answerWhole: AnswerWhole = (piece, socket, writer) => this.#answerWhole(piece, socket, writer);
+    const bounds = { unreadMs, maxRequests, keptFor: `timeout=${keepAliveMs / 1_000}, max=${maxRequests}` };
+    const connections = followConnections(server, { protocol, answer, answerWhole, turns, held, ...bounds });
     this.#connections = connections;
     const take = (raw: IncomingMessage, response: ServerResponse): void => connections.take(raw, response);
     server.on("request", take);
@@ -135,10 +145,10 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
     return cut;
   }
 
-  #answer(raw: IncomingMessage, response: ServerResponse): void {
-    const asked: OpenRequest = {
+  #open(raw: RawRequest, writer: AnswerWriter): OpenRequest {
+    return {
       raw,
-      response,
+      writer,
       sinceMs: performance.now(),
       path: "unmatched",
       params: noParams,
@@ -146,6 +156,31 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
       span: undefined,
       extraHeaders: this.#unroutedHeaders,
     };
+  }
+
+  /** Answers what is asked most, if it arrived in one piece. Returns false if Node's parser has to read it. */
+  #answerWhole(piece: Buffer, socket: Socket, writer: AnswerWriter): boolean {
+    const request = readWholeRequest(piece, this.#hot);
+    if (request === undefined) return false;
+    const { found: served, headers, rawHeaders, body } = request;
+    const { method, path: url } = served.route;
+    const asked = this.#open({ method, url, headers, rawHeaders, socket }, writer);
+    asked.path = url;
+    try {
+      const { route } = served;
+      this.#admit(asked, served);
+      const type = expectBody(headers, route.maxBodyBytes ?? maxBodyBytes, route.bodyTypes);
+      if (typeof type !== "string") this.#send(asked, errorResponse(type.error), type.close);
+      else if (type === "nothing") this.#finish(asked, route, undefined, "json");
+      else this.#finish(asked, route, body, type);
+    } catch (error) {
+      this.#sendError(error, asked);
+    }
+    return true;
+  }
+
+  #answer(raw: IncomingMessage, response: ServerResponse): void {
+    const asked = this.#open(raw, new ResponseWriter(response));
     try {
       const found = this.#table.find(raw.url ?? "");
       const served = found?.byMethod.get(raw.method ?? "");
@@ -158,23 +193,16 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
       if (expect !== undefined && !/100-continue/i.test(expect)) this.#send(asked, unexpected, true);
       else if (host === undefined && raw.httpVersion === "1.1") this.#send(asked, withoutHost);
       else if (served === undefined) this.#send(asked, answerUnrouted(found?.byMethod, this.#options.routes));
-      else this.#begin(asked, served);
+      else this.#begin(asked, raw, served);
     } catch (error) {
       this.#sendError(error, asked);
     }
   }
 
-  #begin(asked: OpenRequest, served: Served<R>): void {
-    const { raw, params } = asked;
-    const { route, spanName, extraHeaders } = served;
-    const { tracing } = this.#context;
-    if (tracing !== undefined)
-      asked.span = tracing.start(this.#options.protocol, spanName, readTraceCarrier(raw.headers));
-    asked.extraHeaders = extraHeaders;
+  #begin(asked: OpenRequest, raw: IncomingMessage, served: Served<R>): void {
+    const { route } = served;
     // Before the body is read: unauthenticated clients are not listened to.
-    const { caller, headers } = this.#options.admit(raw, route, params);
-    asked.caller = caller;
-    if (headers !== undefined) asked.extraHeaders = { ...extraHeaders, ...headers };
+    this.#admit(asked, served);
     if (route.bodies === undefined) {
       this.#finish(asked, route, undefined, "json");
       return;
@@ -188,6 +216,17 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
       },
       route.bodyTypes,
     );
+  }
+
+  #admit(asked: OpenRequest, { route, spanName, extraHeaders }: Served<R>): void {
+    const { raw, params } = asked;
+    const { tracing } = this.#context;
+    if (tracing !== undefined)
+      asked.span = tracing.start(this.#options.protocol, spanName, readTraceCarrier(raw.headers));
+    asked.extraHeaders = extraHeaders;
+    const { caller, headers } = this.#options.admit(raw, route, params);
+    asked.caller = caller;
+    if (headers !== undefined) asked.extraHeaders = { ...extraHeaders, ...headers };
   }
 
   #finish(asked: OpenRequest, route: R, buffer: Buffer | undefined, type: BodyType): void {
@@ -221,11 +260,11 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
   }
 
   #send(asked: OpenRequest, answered: HttpResponse, close = false): void {
-    const { raw, response, extraHeaders, sinceMs, path, span } = asked;
+    const { raw, writer, extraHeaders, sinceMs, path, span } = asked;
     const whole =
       extraHeaders === undefined ? answered : { ...answered, headers: { ...extraHeaders, ...answered.headers } };
     // A client that keeps a connection to a stopping server is asked to open the next one to another.
-    writeResponse(response, whole, close || this.#connections.draining || !this.#context.accepting());
+    writer.write(whole, close || this.#connections.draining || !this.#context.accepting());
     this.#connections.onSent(raw.socket);
     const seconds = (performance.now() - sinceMs) / 1_000;
     this.#context.metrics.countHttpRequest(raw.method ?? "", path, whole.status, seconds);
@@ -238,7 +277,7 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
     const foreseen = foreseenOutages.has(body.code);
     if (body.status >= 500 && !foreseen)
       this.#context.log.error("http.request_failed", { err: error, route: asked.path });
-    if (asked.response.headersSent) asked.response.destroy();
+    if (asked.writer.hasWritten) asked.writer.destroy();
     else this.#send(asked, errorResponse(body, error instanceof RateLimited ? error.headers : undefined));
   }
 }
@@ -254,7 +293,7 @@ function createNodeServer(unreadMs: number, { headersWithinMs = 10_000, requestW
     requireHostHeader: false,
   });
   server.maxHeadersCount = maxHeaders;
-  server.maxRequestsPerSocket = 1_000_000;
+  server.maxRequestsPerSocket = maxRequests;
   // A client that has sent everything still gets the answers.
   server.httpAllowHalfOpen = true;
   // While an answer is being sent; between requests `keepAliveTimeout` takes its place.

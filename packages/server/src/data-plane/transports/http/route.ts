@@ -17,6 +17,11 @@ export interface Route<Context = HttpContext, Name extends string = SchemaName> 
   readonly path: string;
   readonly summary: string;
   readonly handle: Handler<Context>;
+  /**
+   * Whether it is asked so often that requests which arrive whole do without Node's parser and response. Every answer
+   * must have a body or be a 204, and nothing of a header may be kept.
+   */
+  readonly isHot?: boolean | undefined;
   /** The permission that a caller needs; `nothing` for what load balancers ask. */
   readonly needs: Permission | "nothing";
   /** The shapes that a body may have. Absent if there is none. */

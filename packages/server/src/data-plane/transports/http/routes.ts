@@ -35,6 +35,7 @@ export const nativeRoutes: readonly Route[] = [
     path: "/v1/check",
     summary: "Decide one check, or a batch of up to 1 000 in order",
     handle: check,
+    isHot: true,
     needs: "check",
     bodies: [checkShape, batchShape],
     headers: idempotencyHeader,
@@ -147,6 +148,7 @@ export const nativeRoutes: readonly Route[] = [
     path: "/json",
     summary: "Decide in the terms of Envoy's rate limit service: domain, descriptors",
     handle: json,
+    isHot: true,
     needs: "check",
     bodies: [rateLimitRequestShape],
     // Envoy's own server ignores the content type, so its clients need not send one.
