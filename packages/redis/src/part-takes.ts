@@ -36,7 +36,7 @@ export class PartTakes implements PartAsker {
     this.#stalledBeforeMs = asked.stalls.totalMs;
   }
 
-  async take(part: Part, isLast: boolean): Promise<Answer> {
+  take(part: Part, isLast: boolean): Promise<Answer> {
     const { options, budgetMs, sites } = this.#asked;
     const wantsReceipt = options?.receipt === true;
     // Whether the rest fits is known in a moment; a caller's receipt is valid for longer.
@@ -50,7 +50,7 @@ export class PartTakes implements PartAsker {
     return this.#ask(part, { ...asked, idScope, receiptLifeMs: wantsReceipt ? undefined : heldMs });
   }
 
-  async peek(part: Part): Promise<Answer> {
+  peek(part: Part): Promise<Answer> {
     return this.#ask(part, createQuestion("peek", part.limits, this.#asked.options));
   }
 

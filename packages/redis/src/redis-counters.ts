@@ -35,7 +35,7 @@ import {
 } from "./redis-counters-options.ts";
 import { type ShardStatus, Site } from "./site.ts";
 import { closedError, Sites } from "./sites.ts";
-import { LastDeniers, takeAcross } from "./take-across.ts";
+import { AcrossTake, LastDeniers } from "./take-across.ts";
 import { findTakeScript, isOneArrival } from "./which-script.ts";
 
 export interface RedisCountersStats extends Readonly<AskCounts> {
@@ -199,7 +199,7 @@ export class RedisCounters implements CentralCounters, SingleTakes {
       : answer.then((one) => ({ ...one, receipt: this.#receipts.render(lane, one.receipt) }));
   }
 
-  async #takeAcross(
+  #takeAcross(
     limits: readonly ResolvedLimit[],
     options: TakeOptions | undefined,
     budgetMs: number,
@@ -207,12 +207,14 @@ export class RedisCounters implements CentralCounters, SingleTakes {
   ): Promise<TakeAnswer> {
     const receipts = this.#receipts;
     const asker = new PartTakes({ sites: this.#sites, receipts, stalls: this.#stalls, options, budgetMs, waitMs });
-    const { answer, held } = await takeAcross(this.#sites.parts(limits), asker, this.#deniers);
-    if (options?.receipt !== true || held.size === 0) return answer;
-    return {
-      ...answer,
-      receipt: receipts.join([...held].map(([{ lane }, one]) => receipts.render(lane, one.receipt))),
-    };
+    const across = new AcrossTake(this.#sites.parts(limits), asker, this.#deniers);
+    if (options?.receipt !== true) return across.run();
+    return across.run().then((answer) => {
+      const { held } = across;
+      if (held.length === 0) return answer;
+      const receipt = receipts.join(held.map(({ part, answer: one }) => receipts.render(part.lane, one.receipt)));
+      return { ...answer, receipt };
+    });
   }
 
   async peek(limits: readonly ResolvedLimit[], options?: PeekOptions): Promise<TakeAnswer> {

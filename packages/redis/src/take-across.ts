@@ -38,9 +38,13 @@ export class LastDeniers {
 
   /** The part that denied last comes first: its next denial then costs one call, and nothing has to be given back. */
   sort(parts: readonly Part[]): readonly Part[] {
-    const latest = ({ limits }: Part): number =>
-      Math.max(...limits.map(({ limit }) => this.#deniedAt.get(limit.identity) ?? 0));
-    return parts.toSorted((one, other) => latest(other) - latest(one));
+    return this.#deniedAt.size === 0 ? parts : parts.toSorted((one, other) => this.#latest(other) - this.#latest(one));
+  }
+
+  #latest({ limits }: Part): number {
+    let latest = 0;
+    for (const { limit } of limits) latest = Math.max(latest, this.#deniedAt.get(limit.identity) ?? 0);
+    return latest;
   }
 }
 
@@ -49,23 +53,24 @@ export function splitByLane(
   findLane: (limit: ResolvedLimit) => PlacedLane,
 ): readonly Part[] {
   const parts: { lane: PlacedLane; group: number; limits: ResolvedLimit[]; indexes: number[] }[] = [];
-  limits.forEach((resolved, index) => {
+  for (let index = 0; index < limits.length; index++) {
+    const resolved = limits[index]!;
     const lane = findLane(resolved);
     let part = parts.find((one) => one.lane === lane && one.group === resolved.group);
     if (part === undefined) {
       part = { lane, group: resolved.group, limits: [], indexes: [] };
       parts.push(part);
     }
-    part.limits.push({ ...resolved, group: 0 });
+    part.limits.push(resolved.group === 0 ? resolved : { ...resolved, group: 0 });
     part.indexes.push(index);
-  });
+  }
   return parts;
 }
 
-export interface AcrossAnswer {
-  readonly answer: TakeAnswer;
-  /** The answers of taken parts. */
-  readonly held: ReadonlyMap<Part, Answer>;
+/** A part that was taken, and its answer. */
+export interface TakenPart {
+  readonly part: Part;
+  readonly answer: Answer;
 }
 
 /**
@@ -73,93 +78,114 @@ export interface AcrossAnswer {
  * other, and given back if a later one denies or fails. Meanwhile others may find a part charged that is given back a
  * moment later, and a crash may leave it charged. Neither ever admits more.
  */
-export async function takeAcross(
-  parts: readonly Part[],
-  asker: PartAsker,
-  deniers: LastDeniers,
-): Promise<AcrossAnswer> {
-  const outcomes: LimitOutcome[] = [];
-  const held = new Map<Part, Answer>();
-  let atMs = 0;
-  const noteOutcomes = (part: Part, said: readonly LimitOutcome[]): void => {
-    part.indexes.forEach((index, i) => {
-      outcomes[index] = said[i]!;
-    });
-  };
-  let records: (LimitRecord | undefined)[] | undefined;
-  const note = (
-    part: Part,
-    answer: Answer,
-    said: readonly LimitOutcome[],
-    recorded: Answer["records"] = answer.records,
-  ): void => {
-    atMs = Math.max(atMs, answer.atMs);
-    noteOutcomes(part, said);
-    if (recorded === undefined) return;
-    records ??= parts.flatMap(({ indexes }) => indexes.map(() => undefined));
-    for (const [i, index] of part.indexes.entries()) records[index] = recorded[i];
-  };
-  const peek = async (part: Part): Promise<void> => {
-    const answer = await asker.peek(part);
-    note(part, answer, answer.outcomes);
-  };
+export class AcrossTake {
+  readonly #parts: readonly Part[];
+  readonly #asker: PartAsker;
+  readonly #deniers: LastDeniers;
+  readonly #outcomes: LimitOutcome[] = [];
+  readonly #held: TakenPart[] = [];
+  #records: (LimitRecord | undefined)[] | undefined;
+  #atMs = 0;
+
+  constructor(parts: readonly Part[], asker: PartAsker, deniers: LastDeniers) {
+    this.#parts = parts;
+    this.#asker = asker;
+    this.#deniers = deniers;
+  }
+
+  /** The taken parts, once it has run. */
+  get held(): readonly TakenPart[] {
+    return this.#held;
+  }
+
+  async run(): Promise<TakeAnswer> {
+    const parts = this.#parts;
+    const isEnforced = parts.every(({ group }) => group === 0);
+    const taken = await this.#takeGroup(isEnforced ? parts : parts.filter(({ group }) => group === 0));
+    const replayed = taken && this.#held.length > 0 && this.#held.every(({ answer }) => answer.replayed);
+    if (!isEnforced) await this.#takeShadows(taken);
+    return {
+      taken,
+      atMs: this.#atMs,
+      outcomes: this.#outcomes,
+      receipt: undefined,
+      replayed,
+      records: this.#records,
+    };
+  }
+
+  /** Under an enforced denial, shadow groups are only peeked at. One that cannot be asked changes nothing. */
+  async #takeShadows(taken: boolean): Promise<void> {
+    const groups = new Set(this.#parts.map(({ group }) => group).filter((group) => group !== 0));
+    for (const number of groups) {
+      const group = this.#parts.filter((part) => part.group === number);
+      const asked = taken ? this.#takeGroup(group) : Promise.all(group.map((part) => this.#peek(part)));
+      await asked.catch(() => {
+        for (const part of group) this.#noteOutcomes(part, unused(part.limits, this.#atMs));
+      });
+    }
+  }
+
+  /** All parts of a group, or none. */
+  async #takeGroup(group: readonly Part[]): Promise<boolean> {
+    const taken: TakenPart[] = [];
+    const inOrder = this.#deniers.sort(group);
+    try {
+      for (let i = 0; i < inOrder.length; i++) {
+        const part = inOrder[i]!;
+        const answer = await this.#asker.take(part, i === inOrder.length - 1);
+        if (!answer.taken) {
+          await this.#deny(part, answer, taken.splice(0), inOrder.slice(i + 1));
+          return false;
+        }
+        taken.push({ part, answer });
+      }
+    } catch (error) {
+      await this.#giveBack(taken);
+      throw error;
+    }
+    for (const one of taken) {
+      this.#note(one.part, one.answer, one.answer.outcomes, one.answer.records);
+      this.#held.push(one);
+    }
+    return true;
+  }
+
+  async #deny(denying: Part, denial: Answer, taken: readonly TakenPart[], rest: readonly Part[]): Promise<void> {
+    const asker = this.#asker;
+    this.#deniers.note(denying);
+    this.#note(denying, denial, denial.outcomes, denial.records);
+    for (const { part, answer } of taken)
+      this.#note(part, answer, asker.before(part, answer), asker.recordsBefore(part, answer));
+    await Promise.all([this.#giveBack(taken), ...rest.map((part) => this.#peekIfPossible(part, denial))]);
+  }
+
+  async #peek(part: Part): Promise<void> {
+    const answer = await this.#asker.peek(part);
+    this.#note(part, answer, answer.outcomes, answer.records);
+  }
 
   /**
    * A denial remains one if the rest cannot be asked: its other outcomes then only say that nothing is known against
    * them.
    */
-  const peekIfPossible = async (part: Part, denial: Answer): Promise<void> => {
-    await peek(part).catch(() => noteOutcomes(part, unused(part.limits, denial.atMs)));
-  };
-
-  /** All parts of a group, or none. */
-  async function takeGroup(group: readonly Part[]): Promise<boolean> {
-    const taken: [Part, Answer][] = [];
-    const inOrder = deniers.sort(group);
-    try {
-      for (const [i, part] of inOrder.entries()) {
-        const answer = await asker.take(part, i === inOrder.length - 1);
-        if (answer.taken) {
-          taken.push([part, answer]);
-          continue;
-        }
-        deniers.note(part);
-        note(part, answer, answer.outcomes);
-        for (const [one, before] of taken)
-          note(one, before, asker.before(one, before), asker.recordsBefore(one, before));
-        await Promise.all([
-          giveBack(taken.splice(0)),
-          ...inOrder.slice(i + 1).map((one) => peekIfPossible(one, answer)),
-        ]);
-        return false;
-      }
-    } catch (error) {
-      await giveBack(taken);
-      throw error;
-    }
-    for (const [part, answer] of taken) {
-      note(part, answer, answer.outcomes);
-      held.set(part, answer);
-    }
-    return true;
+  async #peekIfPossible(part: Part, denial: Answer): Promise<void> {
+    await this.#peek(part).catch(() => this.#noteOutcomes(part, unused(part.limits, denial.atMs)));
   }
 
-  async function giveBack(taken: readonly (readonly [Part, Answer])[]): Promise<void> {
-    await Promise.all(taken.map(([part, answer]) => asker.give(part, answer)));
+  async #giveBack(taken: readonly TakenPart[]): Promise<void> {
+    await Promise.all(taken.map(({ part, answer }) => this.#asker.give(part, answer)));
   }
 
-  const enforced = parts.filter(({ group }) => group === 0);
-  const shadowGroups = new Set(parts.map(({ group }) => group).filter((group) => group !== 0));
-  const taken = await takeGroup(enforced);
-  for (const number of shadowGroups) {
-    const group = parts.filter((part) => part.group === number);
-    // Under an enforced denial, shadow groups are only peeked at. One that cannot be asked changes nothing.
-    const asked = taken ? takeGroup(group) : Promise.all(group.map(peek));
-    await asked.catch(() => {
-      for (const part of group) noteOutcomes(part, unused(part.limits, atMs));
-    });
+  #note(part: Part, { atMs }: Answer, said: readonly LimitOutcome[], recorded: Answer["records"]): void {
+    this.#atMs = Math.max(this.#atMs, atMs);
+    this.#noteOutcomes(part, said);
+    if (recorded === undefined) return;
+    this.#records ??= this.#parts.flatMap(({ indexes }) => indexes.map(() => undefined));
+    for (const [i, index] of part.indexes.entries()) this.#records[index] = recorded[i];
   }
-  const answers = enforced.map((part) => held.get(part));
-  const replayed = taken && answers.length > 0 && answers.every((answer) => answer?.replayed === true);
-  return { answer: { taken, atMs, outcomes, receipt: undefined, replayed, records }, held };
+
+  #noteOutcomes({ indexes }: Part, said: readonly LimitOutcome[]): void {
+    for (let i = 0; i < indexes.length; i++) this.#outcomes[indexes[i]!] = said[i]!;
+  }
 }

@@ -7,7 +7,7 @@ import type { Shard } from "../topology/topology.ts";
  * it known there: on a new server, after a failover, after SCRIPT FLUSH. That is safe to repeat, because an unknown
  * script was not run.
  */
-export async function callScript(
+export function callScript(
   shard: Shard,
   slot: number,
   script: Script,
@@ -16,11 +16,9 @@ export async function callScript(
   onLoad?: () => void,
 ): Promise<unknown> {
   const count = String(keys.length);
-  try {
-    return await shard.send(slot, ["EVALSHA", script.digest, count, ...keys, ...args]);
-  } catch (error) {
+  return shard.send(slot, ["EVALSHA", script.digest, count, ...keys, ...args]).catch((error: unknown) => {
     if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
     onLoad?.();
     return shard.send(slot, ["EVAL", script.source, count, ...keys, ...args]);
-  }
+  });
 }

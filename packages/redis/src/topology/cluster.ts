@@ -85,26 +85,32 @@ class ClusterTopology implements Topology {
   }
 
   /** Sends to a node, and on to wherever the slot is. */
-  async #send(slot: number, args: readonly RedisArgument[], first: Node): Promise<unknown> {
-    let node = first;
-    let asking = false;
+  #send(slot: number, args: readonly RedisArgument[], node: Node): Promise<unknown> {
+    return node.connection.send(args).catch((error: unknown) => this.#forward(slot, args, node, error));
+  }
+
+  /** Follows a slot from a node that refused, and throws what is not about its place. */
+  async #forward(slot: number, args: readonly RedisArgument[], from: Node, refusal: unknown): Promise<unknown> {
+    let node = from;
+    let error = refusal;
     for (let redirections = 0; ; redirections++) {
+      const redirection = parseRedirection(error);
+      if (redirection === undefined || redirections >= mostRedirections || this.#looks.closed) throw error;
+      const unnamed = redirection.host === "" || redirection.host === "?";
+      const address = unnamed ? { ...redirection, host: node.host } : redirection;
+      node = this.#nodeAt({ kind: "tcp", host: address.host, port: address.port });
+      const asking = redirection.kind === "ask";
+      if (!asking && this.#owners[slot] !== node) {
+        this.#owners[slot] = node;
+        this.#listener.onMoved(`slot ${slot} is held by ${node.name} now`);
+        this.suspect();
+      }
+      if (!node.connection.ready) await node.soonReady();
       try {
         if (asking) node.connection.send(["ASKING"]).catch(() => undefined);
         return await node.connection.send(args);
-      } catch (error) {
-        const redirection = parseRedirection(error);
-        if (redirection === undefined || redirections >= mostRedirections || this.#looks.closed) throw error;
-        const unnamed = redirection.host === "" || redirection.host === "?";
-        const address = unnamed ? { ...redirection, host: node.host } : redirection;
-        node = this.#nodeAt({ kind: "tcp", host: address.host, port: address.port });
-        asking = redirection.kind === "ask";
-        if (!asking && this.#owners[slot] !== node) {
-          this.#owners[slot] = node;
-          this.#listener.onMoved(`slot ${slot} is held by ${node.name} now`);
-          this.suspect();
-        }
-        if (!node.connection.ready) await node.soonReady();
+      } catch (next) {
+        error = next;
       }
     }
   }
