@@ -18,7 +18,8 @@ if (suite === undefined || !/^[a-z][a-z0-9-]*$/.test(suite) || !existsSync(path.
 }
 
 await ensureInstalledOrExit();
-if (["redis", "apps", "service", "soak", "propagation", "lease", "latency", "fleet", "usage"].includes(suite)) {
+const onServers = ["redis", "apps", "service", "soak", "propagation", "lease", "latency", "fleet", "usage", "peers"];
+if (onServers.includes(suite)) {
   await ensureServers().catch((error) => {
     process.stderr.write(`${error.message}\n`);
     process.exit(1);

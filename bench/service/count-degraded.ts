@@ -6,7 +6,7 @@ export interface DegradedCount {
   readonly degraded: number;
 }
 
-export async function countDegraded({ ports }: Served): Promise<DegradedCount> {
+export async function countDegraded({ ports }: Pick<Served, "ports">): Promise<DegradedCount> {
   const page = await (await fetch(`http://127.0.0.1:${ports.http}/metrics`)).text();
   const sum = (metric: string): number =>
     [...page.matchAll(new RegExp(`^${metric}(?:\\{.*\\})? (\\S+)$`, "gm"))].reduce(

@@ -9,6 +9,8 @@ export interface Load {
   readonly perSecond: number;
   readonly p50Ms?: number;
   readonly p99Ms?: number;
+  /** Bytes of all answers without their headers. */
+  readonly bodyBytes?: number;
 }
 
 /** h2load, posting the same body over and over on few connections with many streams. */
@@ -29,7 +31,10 @@ function readH2load(stdout: string, requests: number): Load {
   const succeeded = Number(/(\d+) succeeded/.exec(stdout)?.[1]);
   const ok = Number(/status codes: (\d+) 2xx/.exec(stdout)?.[1]);
   if (succeeded !== requests || ok !== requests) throw new Error(`h2load reported failures:\n${stdout}`);
-  return { perSecond: Number(/finished in [^,]+, ([\d.]+) req\/s/.exec(stdout)?.[1]) };
+  return {
+    perSecond: Number(/finished in [^,]+, ([\d.]+) req\/s/.exec(stdout)?.[1]),
+    bodyBytes: Number(/\((\d+)\) data/.exec(stdout)?.[1]),
+  };
 }
 
 /** h2load over HTTP/1.1, one request at a time on each connection. */
@@ -107,14 +112,25 @@ function readMilliseconds(found: RegExpExecArray | null): number {
   return Number(found?.[1]) * unit;
 }
 
-/** redis-benchmark, with pipelines of 16 and subjects at random. */
-export async function loadByRedisBenchmark(port: number, requests: number, command: readonly string[]): Promise<Load> {
+/** redis-benchmark, with subjects at random. */
+export async function loadByRedisBenchmark(
+  port: number,
+  requests: number,
+  command: readonly string[],
+  { connections, pipeline }: RespSize = { connections: 8, pipeline: 16 },
+): Promise<Load> {
   const { stdout } = await run("redis-benchmark", [
-    ...["-h", "127.0.0.1", "-p", `${port}`, "-n", `${requests}`, "-c", "8", "-P", "16", "-r", "1000", "--csv", "-e"],
-    ...command,
+    ...["-h", "127.0.0.1", "-p", `${port}`, "-n", `${requests}`, "-c", `${connections}`, "-P", `${pipeline}`],
+    ...["-r", "1000", "--csv", "-e", ...command],
   ]);
   const line = stdout.trimEnd().split("\n").at(-1) ?? "";
   const perSecond = Number(/"([\d.]+)"/.exec(line.replace(/^"[^"]*",/, ""))?.[1]);
   if (!(perSecond > 0)) throw new Error(`redis-benchmark reported failures:\n${stdout}`);
   return { perSecond };
+}
+
+export interface RespSize {
+  readonly connections: number;
+  /** Commands that are sent before the first answer has come. */
+  readonly pipeline: number;
 }

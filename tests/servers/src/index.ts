@@ -1,6 +1,7 @@
 export { createCertificates, type IssuedCertificate, type TestCertificates } from "./create-certificates.ts";
 export { createFaultyProxy, type FaultyProxy } from "./create-faulty-proxy.ts";
 export { createPostgresProxy, type PostgresProxy, type PostgresReply } from "./create-postgres-proxy.ts";
+export { findFreePort } from "./find-free-port.ts";
 export { type CaddyOptions, startCaddy } from "./start-caddy.ts";
 export { type ClusterOptions, startCluster, type TestCluster } from "./start-cluster.ts";
 export type { TestGateway } from "./start-gateway.ts";
