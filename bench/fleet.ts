@@ -1,18 +1,25 @@
-// npm run bench -- fleet [--json] [--quick]: one, two and four nodes that share a limit on one Valkey through leases, asked over
+// npm run bench -- fleet [--json] [--quick] [--write]: one, two and four nodes that share a limit on one Valkey through leases, asked over
 // gRPC streams: decisions a second of all of them, and µs of CPU for each decision on nodes and server. On a machine with few
 // cores the rate does not grow with the nodes; CPU time per decision says what more cores would give.
+// --write puts the table into docs/benchmarks.md.
 import { execFileSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { startServer } from "@sluice/test-servers";
+import { type FleetResult, renderFleet } from "./fleet/render-fleet.ts";
 import { median } from "./measure/interleave.ts";
+import { writeSection } from "./measure/write-section.ts";
 import { writeChecks } from "./service/checks-on-disk.ts";
 import { loadByH2load } from "./service/load-tools.ts";
 import { type Served, startServed } from "./service/start-served.ts";
 
 const { values: args } = parseArgs({
-  options: { json: { type: "boolean", default: false }, quick: { type: "boolean", default: false } },
+  options: {
+    json: { type: "boolean", default: false },
+    quick: { type: "boolean", default: false },
+    write: { type: "boolean", default: false },
+  },
 });
 /** A quick run shows that everything works; its numbers mean little. */
 const size = args.quick ? { rounds: 1, warmup: 1, streams: 4 } : { rounds: 5, warmup: 3, streams: 120 };
@@ -98,11 +105,10 @@ const byNodes = Object.fromEntries(
 );
 const most = fleets.at(-1)!;
 const cores = middle(most, ({ nodeUs, valkeyUs }) => nodeUs + valkeyUs);
-const result = {
+const result: FleetResult = {
   suite: "fleet",
   cores: availableParallelism(),
   by_nodes: byNodes,
-  /** Cores of nodes and Valkey that a million decisions a second keep busy, without those of the callers. */
   cores_for_a_million_per_s: rounded(cores, 2),
 };
 
@@ -113,4 +119,5 @@ for (const [count, of] of Object.entries(byNodes))
       `${of.valkey_cpu_us_per_check} µs of Valkey for each`,
   );
 console.log(`  a million a second would keep ${result.cores_for_a_million_per_s} cores of nodes and Valkey busy`);
+if (args.write && !args.quick) writeSection("fleet", renderFleet(result));
 if (args.json) console.log(JSON.stringify(result));

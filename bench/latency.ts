@@ -1,10 +1,19 @@
-// npm run bench -- latency [--json] [--quick]: how long a caller waits for a decision over each protocol, at half of the rate that
+// npm run bench -- latency [--json] [--quick] [--write]: how long a caller waits for a decision over each protocol, at half of the rate that
 // the server can answer: with counters in memory, on a Valkey, and on a Valkey with leases; and the price of a deadline of 3 ms.
+// --write puts the table into docs/benchmarks.md.
 import { execFileSync } from "node:child_process";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { startServer } from "@sluice/test-servers";
+import {
+  type LatencyResult,
+  type MeasuredLatency,
+  type Protocol,
+  renderLatency,
+  type Setup,
+} from "./latency/render-latency.ts";
 import { closedLoop, type Latencies, openLoop, percentile } from "./measure/latencies.ts";
+import { writeSection } from "./measure/write-section.ts";
 import { writeChecks } from "./service/checks-on-disk.ts";
 import { countDegraded, degradedShare } from "./service/count-degraded.ts";
 import { latenciesByH2load, loadByH2load, loadByHttp1 } from "./service/load-tools.ts";
@@ -12,7 +21,11 @@ import { createRespCaller } from "./service/resp-caller.ts";
 import { type Served, startServed } from "./service/start-served.ts";
 
 const { values: args } = parseArgs({
-  options: { json: { type: "boolean", default: false }, quick: { type: "boolean", default: false } },
+  options: {
+    json: { type: "boolean", default: false },
+    quick: { type: "boolean", default: false },
+    write: { type: "boolean", default: false },
+  },
 });
 /** A quick run shows that everything works; its numbers mean little. */
 const size = args.quick ? { requests: 200, seconds: 0.2 } : { requests: 60_000, seconds: 10 };
@@ -27,25 +40,15 @@ execFileSync(path.join(root, "node_modules", ".bin", "tsc"), ["-b", "packages/se
 const valkey = await startServer({ flavor: "valkey" });
 const files = writeChecks();
 
-type Protocol = "grpc" | "http" | "resp";
 const protocols: readonly Protocol[] = ["grpc", "http", "resp"];
 
 /** What decides, and the arguments of the server. */
-const setups = {
+const setups: Readonly<Record<Setup, readonly string[]>> = {
   memory: [files.policies()],
   valkey: [files.policies(), valkey.url],
   valkey_leases: [files.policies(), valkey.url, "on"],
   valkey_deadline_3ms: [files.policies("deadline: 3ms"), valkey.url],
-} as const;
-type Setup = keyof typeof setups;
-
-interface Measured {
-  readonly half_load_per_s: number;
-  readonly p50_ms: number;
-  readonly p99_ms: number;
-  readonly p999_ms: number;
-  readonly degraded_share: number;
-}
+};
 
 const rounded = (value: number, digits = 3): number => Number(value.toFixed(digits));
 
@@ -88,7 +91,7 @@ async function loadByResp({ ports }: Served): Promise<Load> {
   };
 }
 
-async function measure(server: Served, protocol: Protocol): Promise<Measured> {
+async function measure(server: Served, protocol: Protocol): Promise<MeasuredLatency> {
   const load = protocol === "resp" ? await loadByResp(server) : loadByTool(server, protocol);
   // The first one warms up.
   await load.most();
@@ -105,13 +108,13 @@ async function measure(server: Served, protocol: Protocol): Promise<Measured> {
   };
 }
 
-const result: Record<string, unknown> = { suite: "latency" };
+const measuredBySetup: Partial<Record<Setup, Partial<Record<Protocol, MeasuredLatency>>>> = {};
 console.log(
   "ms that a caller waits at half of the highest rate; the share decided without counters, because they were late",
 );
 try {
   for (const setup of Object.keys(setups) as Setup[]) {
-    const byProtocol: Partial<Record<Protocol, Measured>> = {};
+    const byProtocol: Partial<Record<Protocol, MeasuredLatency>> = {};
     for (const protocol of protocols) {
       const server = await startServed("sluice", ...setups[setup]);
       try {
@@ -125,10 +128,11 @@ try {
         server.stop();
       }
     }
-    result[setup] = byProtocol;
+    measuredBySetup[setup] = byProtocol;
   }
 } finally {
   await valkey.close();
   files.remove();
 }
-if (args.json) console.log(JSON.stringify(result));
+if (args.write && !args.quick) writeSection("latency", renderLatency(measuredBySetup as LatencyResult));
+if (args.json) console.log(JSON.stringify({ suite: "latency", ...measuredBySetup }));

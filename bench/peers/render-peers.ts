@@ -141,21 +141,27 @@ function renderContest(name: ContestName, { paced_per_s, servers }: MeasuredCont
     `Latency is that of everyone at ${renderCount(paced_per_s)} requests per second.`,
     "",
     renderTable(heads, rows),
-    ...(entries.length > 1 ? ["", compare(entries)] : []),
-  ].join("\n");
+    "",
+    compare(entries),
+  ]
+    .join("\n")
+    .trimEnd();
 }
 
 const cpu = ({ server_cpu_us, store_cpu_us }: MeasuredServer): number => server_cpu_us + store_cpu_us;
 
-/** Who takes least CPU time, and how much more Sluice takes, or the best of the others. */
+/** How much more CPU time the best of the others takes than Sluice, or Sluice than it. */
 function compare(entries: readonly (readonly [ServerName, MeasuredServer])[]): string {
-  const [best] = entries;
-  const isOurs = (name: ServerName): boolean => name.startsWith("sluice");
-  const rival = entries.find(([name]) => isOurs(name) !== isOurs(best![0]));
-  const first = `${serverTitles[best![0]]} takes the least CPU time for a decision.`;
-  if (rival === undefined) return first;
-  const times = cpu(rival[1]) / cpu(best![1]);
-  return `${first}\n${serverTitles[rival[0]]} takes ${times.toFixed(times < 10 ? 1 : 0)} times as much.`;
+  const ours = entries.filter(([name]) => name.startsWith("sluice"));
+  const [rival] = entries.filter((entry) => !ours.includes(entry));
+  if (rival === undefined) return "";
+  return ours
+    .map((one) => {
+      const [more, less] = cpu(one[1]) > cpu(rival[1]) ? [one, rival] : [rival, one];
+      const times = cpu(more[1]) / cpu(less[1]);
+      return `${serverTitles[more[0]]} takes ${times.toFixed(times < 10 ? 1 : 0)} times the CPU time of ${serverTitles[less[0]]}.`;
+    })
+    .join("\n");
 }
 
 function renderMemory({ memory, keys }: PeersResult): string {
