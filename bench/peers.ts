@@ -34,6 +34,9 @@ const size = args.quick
   ? { rounds: 1, warmup: 1, seconds: 1, pacedSeconds: 1, keys: 1_000 }
   : { rounds: 5, warmup: 3, seconds: 2, pacedSeconds: 4, keys: 1_000_000 };
 
+// Servers end when this process exits, which a signal alone would not do in order.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => process.exit(1));
+
 const startedMs = performance.now();
 const root = path.join(import.meta.dirname, "..");
 // Users run compiled code.

@@ -4,7 +4,7 @@ import { createRespCaller } from "../service/resp-caller.ts";
 import { createCaller } from "./ask-once.ts";
 import { findCores, pin } from "./cores.ts";
 import { readRssBytes } from "./process-usage.ts";
-import { envoyMessage, envoyQuestion, gubernatorMessage, gubernatorQuestion, hourlyLimit } from "./questions.ts";
+import { envoyMessage, envoyQuestion, fewPerHour, gubernatorMessage, gubernatorQuestion } from "./questions.ts";
 import { type ServerName, type ServerUnderLoad, startServerUnderLoad, type World } from "./start-server-under-load.ts";
 
 export interface MeasuredMemory {
@@ -29,25 +29,28 @@ export type MemoryName =
 type Fill = (server: ServerUnderLoad, keys: number) => Promise<void>;
 
 const keysPerMessage = 1_000;
+const commandsPerPipeline = 250;
+const connections = 8;
 
 const fills: Readonly<Record<MemoryName, { server: ServerName; counters: "memory" | "valkey"; fill: Fill }>> = {
   sluice_memory: { server: "sluice", counters: "memory", fill: fillSluice },
   gubernator_memory: {
     server: "gubernator",
     counters: "memory",
-    fill: (server, keys) => fillByCalls(server, gubernatorQuestion(1), gubernatorMessage, keys),
+    fill: (server, keys) =>
+      fillByCalls(server, gubernatorQuestion(1), (names) => gubernatorMessage(fewPerHour, names), keys),
   },
   throttlecrab_memory: {
     server: "throttlecrab",
     counters: "memory",
     fill: (server, keys) =>
-      fillByCommands(server, keys, (key) => ["THROTTLE", key, `${hourlyLimit}`, `${hourlyLimit}`, "3600"]),
+      fillByCommands(server, keys, (key) => ["THROTTLE", key, `${fewPerHour}`, `${fewPerHour}`, "3600"]),
   },
   sluice_valkey: { server: "sluice", counters: "valkey", fill: fillSluice },
   envoy_ratelimit_valkey: {
     server: "envoy_ratelimit",
     counters: "valkey",
-    fill: (server, keys) => fillByCalls(server, envoyQuestion, envoyMessage, keys),
+    fill: (server, keys) => fillByCalls(server, envoyQuestion, (names) => envoyMessage("key", names), keys),
   },
 };
 
@@ -63,8 +66,9 @@ export async function measureMemory(name: MemoryName, world: World, keys: number
     const cores = findCores(0);
     pin(process.pid, cores.load);
     if (valkey !== undefined) pin(valkey.pid, cores.load);
-    // Connections and code that is compiled at first use are no memory of keys.
-    await fill(server, Math.min(keysPerMessage, keys / 10));
+    // Connections, and what a runtime compiles or collects at first, are not memory of keys.
+    const warmup = Math.min(20 * keysPerMessage, keys / 10);
+    await fill(server, warmup);
     const readStore = (): number => (valkey === undefined ? 0 : readRssBytes(valkey.pid));
     const before = [readRssBytes(server.pid), readStore()] as const;
     await fill(server, keys);
@@ -76,7 +80,7 @@ export async function measureMemory(name: MemoryName, world: World, keys: number
       after_mib: mebibytes(after[0]),
       store_before_mib: mebibytes(before[1]),
       store_after_mib: mebibytes(after[1]),
-      bytes_per_key: Math.round((after[0] + after[1] - before[0] - before[1]) / keys),
+      bytes_per_key: Math.round((after[0] + after[1] - before[0] - before[1]) / (keys - warmup)),
     };
   } finally {
     await server?.stop();
@@ -91,31 +95,37 @@ function mebibytes(bytes: number): number {
 const keyName = (i: number): string => `user-${i}`;
 
 function fillSluice(server: ServerUnderLoad, keys: number): Promise<void> {
-  return fillByCommands(server, keys, (key) => ["SLUICE.CHECK", `user=${key}`, "endpoint=/v1/orders"]);
+  return fillByCommands(server, keys, (key) => ["SLUICE.CHECK", `user=${key}`, "endpoint=/v1/keys"]);
 }
 
-/** Pipelined, with a bounded number of commands on their way. */
+/** Pipelined over several connections, with a bounded number of commands on their way. */
 async function fillByCommands(
   { ports }: ServerUnderLoad,
   keys: number,
   commandFor: (key: string) => readonly string[],
 ): Promise<void> {
-  const caller = await createRespCaller(ports.resp);
-  try {
-    for (let from = 0; from < keys; from += keysPerMessage) {
-      const count = Math.min(keysPerMessage, keys - from);
-      await Promise.all(Array.from({ length: count }, (_, i) => caller.send(...commandFor(keyName(from + i)))));
+  let next = 0;
+  const fillByOne = async (): Promise<void> => {
+    const caller = await createRespCaller(ports.resp);
+    try {
+      while (next < keys) {
+        const from = next;
+        next = Math.min(keys, from + commandsPerPipeline);
+        const names = Array.from({ length: next - from }, (_, i) => keyName(from + i));
+        await Promise.all(names.map((name) => caller.send(...commandFor(name))));
+      }
+    } finally {
+      caller.close();
     }
-  } finally {
-    caller.close();
-  }
+  };
+  await Promise.all(Array.from({ length: connections }, fillByOne));
 }
 
 /** Many keys in each call. */
 async function fillByCalls(
   { ports }: ServerUnderLoad,
   question: { readonly path: string },
-  messageFor: (users: readonly string[]) => Uint8Array,
+  messageFor: (names: readonly string[]) => Uint8Array,
   keys: number,
 ): Promise<void> {
   const caller = createCaller(ports.grpc, question.path);

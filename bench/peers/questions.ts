@@ -3,8 +3,10 @@ import { CheckBatchRequest, CheckBatchResponse, CheckRequest, Decision } from "@
 import { RateLimitRequest, RateLimitResponse } from "@sluice/protocol/envoy";
 import type { RespSize } from "../service/load-tools.ts";
 
-/** Every limit that is asked about: so many an hour that it is never reached. */
+/** The limit of every subject under load: so many an hour that it is never reached. */
 export const hourlyLimit = 1_000_000_000;
+/** The limit where memory is measured: so few that a counter is not full again, and forgotten, before the end. */
+export const fewPerHour = 5;
 const hourMs = 3_600_000;
 const hourSeconds = 3_600;
 
@@ -43,16 +45,16 @@ const user = "user-7";
 export const envoyQuestion: GrpcQuestion = {
   protocol: "grpc",
   path: "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
-  message: envoyMessage([user]),
+  message: envoyMessage("user", [user]),
   isAllowed: (answer) => {
     const { overallCode, statuses } = RateLimitResponse.decode(answer);
     return overallCode === 1 && statuses[0]?.currentLimit !== undefined;
   },
 };
 
-/** One question about all users together. */
-export function envoyMessage(users: readonly string[]): Uint8Array {
-  const descriptors = users.map((value) => ({ entries: [{ key: "user", value }] }));
+/** One question about all values of a descriptor together. */
+export function envoyMessage(key: "user" | "key", values: readonly string[]): Uint8Array {
+  const descriptors = values.map((value) => ({ entries: [{ key, value }] }));
   return RateLimitRequest.encode(RateLimitRequest.fromPartial({ domain: "shop", descriptors })).finish();
 }
 
@@ -87,7 +89,7 @@ function isLimited({ allowed, policy }: Decision): boolean {
 export const gubernatorQuestion = (count: number): GrpcQuestion => ({
   protocol: "grpc",
   path: "/pb.gubernator.V1/GetRateLimits",
-  message: gubernatorMessage(count === 1 ? [user] : subjects(count).map((i) => `user-${i}`)),
+  message: gubernatorMessage(hourlyLimit, count === 1 ? [user] : subjects(count).map((i) => `user-${i}`)),
   isAllowed: (answer) => {
     const limits = readGubernatorLimits(answer);
     return limits.length === count && limits.every((limit) => limit === hourlyLimit);
@@ -95,9 +97,9 @@ export const gubernatorQuestion = (count: number): GrpcQuestion => ({
 });
 
 /** `GetRateLimitsReq{requests 1: RateLimitReq{name 1, unique_key 2, hits 3, limit 4, duration 5}}`, with its token bucket. */
-export function gubernatorMessage(users: readonly string[]): Uint8Array {
+export function gubernatorMessage(limit: number, keys: readonly string[]): Uint8Array {
   const writer = new BinaryWriter();
-  for (const key of users)
+  for (const key of keys)
     writer
       .uint32(0x0a)
       .fork()
@@ -108,7 +110,7 @@ export function gubernatorMessage(users: readonly string[]): Uint8Array {
       .uint32(0x18)
       .int64(1)
       .uint32(0x20)
-      .int64(hourlyLimit)
+      .int64(limit)
       .uint32(0x28)
       .int64(hourMs)
       .join();

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { findFreePort } from "@sluice/test-servers";
 import type { Installation } from "./install-peers.ts";
-import { hourlyLimit } from "./questions.ts";
+import { fewPerHour, hourlyLimit } from "./questions.ts";
 import { type ProgramToStart, startProgram } from "./start-program.ts";
 
 /** What is measured: Sluice and peers, each with the settings that the table of the page names. */
@@ -68,10 +68,13 @@ const envoyFile = `domain: shop
 descriptors:
   - key: user
     rate_limit: { unit: hour, requests_per_unit: ${hourlyLimit} }
+  - key: key
+    rate_limit: { unit: hour, requests_per_unit: ${fewPerHour} }
 `;
 
 const sluiceFile = `policies:
   - { id: orders, match: { endpoint: /v1/orders }, limits: [{ by: [user], windows: [${hourlyLimit}/h] }] }
+  - { id: keys, match: { endpoint: /v1/keys }, limits: [{ by: [user], windows: [${fewPerHour}/h] }] }
 `;
 
 /**
