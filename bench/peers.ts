@@ -38,6 +38,8 @@ const size = args.quick
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => process.exit(1));
 
 const startedMs = performance.now();
+// Before this process keeps itself to one of them.
+const cores = availableParallelism();
 const root = path.join(import.meta.dirname, "..");
 // Users run compiled code.
 execFileSync(path.join(root, "node_modules", ".bin", "tsc"), ["-b", "packages/cli", "packages/server"], {
@@ -90,7 +92,7 @@ function findVersion(program: string, versionArgs: readonly string[], pattern: R
 
 const result: PeersResult = {
   suite: "peers",
-  cores: availableParallelism(),
+  cores,
   rounds: size.rounds,
   seconds: size.seconds,
   versions: {
