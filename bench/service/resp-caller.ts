@@ -12,14 +12,20 @@ export interface RespCaller {
 export async function createRespCaller(port: number): Promise<RespCaller> {
   const socket = connect({ host: "127.0.0.1", port, noDelay: true });
   await once(socket, "connect");
-  const waiting: (() => void)[] = [];
+  // Read from an index, because taking the first one off a long list moves all others.
+  let waiting: (() => void)[] = [];
+  let answered = 0;
   let rest = "";
   socket.setEncoding("latin1").on("data", (text: string) => {
     rest += text;
     for (let end = findEnd(rest, 0); end !== -1; end = findEnd(rest, 0)) {
       if (rest.startsWith("-")) throw new Error(`the server answered ${rest.slice(0, end)}`);
       rest = rest.slice(end);
-      waiting.shift()!();
+      waiting[answered++]!();
+    }
+    if (answered > 10_000) {
+      waiting = waiting.slice(answered);
+      answered = 0;
     }
   });
   return {
