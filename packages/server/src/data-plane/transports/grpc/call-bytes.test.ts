@@ -1,8 +1,13 @@
 import { describe, expect, it } from "vitest";
+import { Turns } from "../turns.ts";
 import { CallBytes, type HeldConnection } from "./call-bytes.ts";
 
-function createLedger(): { held: CallBytes; closed: string[]; open(name: string, known?: boolean): HeldConnection } {
-  const held = new CallBytes({ perConnection: 100, knownCallers: 250, unknownCallers: 50 });
+function createLedger(turns: Pick<Turns, "mayGoOn" | "later"> = new Turns()): {
+  held: CallBytes;
+  closed: string[];
+  open(name: string, known?: boolean): HeldConnection;
+} {
+  const held = new CallBytes({ perConnection: 100, knownCallers: 250, unknownCallers: 50 }, turns);
   const closed: string[] = [];
   return {
     held,
@@ -16,6 +21,22 @@ function createLedger(): { held: CallBytes; closed: string[]; open(name: string,
 }
 
 describe("what connections hold", () => {
+  it("lets waiting calls go on in order, by turns with others", () => {
+    const steps: (() => void)[] = [];
+    const { open } = createLedger({ mayGoOn: () => false, later: (step) => void steps.push(step) });
+    const one = open("one");
+    const begun: number[] = [];
+    for (let i = 0; i < 3; i++) one.waiting.add({ proceed: () => void begun.push(i) });
+    one.proceedWaiting();
+    one.proceedWaiting();
+    expect([begun, steps.length]).toEqual([[0], 1]);
+    steps.shift()!();
+    expect(begun).toEqual([0, 1]);
+    one.closed = true;
+    steps.shift()!();
+    expect([begun, steps.length]).toEqual([[0, 1], 0]);
+  });
+
   it("is refused above the bound of one connection, and not below it", () => {
     const { held, open } = createLedger();
     const one = open("one");

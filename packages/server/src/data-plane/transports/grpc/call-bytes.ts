@@ -1,3 +1,5 @@
+import type { Turns } from "../turns.ts";
+
 /** How many bytes calls may make this process hold, requests and answers together. */
 export interface CallBytesLimits {
   readonly perConnection: number;
@@ -25,10 +27,12 @@ export class HeldConnection {
   readonly waiting: Set<{ proceed(): void }> = new Set();
   readonly close: () => void;
 
+  readonly #turns: Pick<Turns, "mayGoOn" | "later">;
   #isProceeding = false;
 
-  constructor(close: () => void) {
+  constructor(close: () => void, turns: Pick<Turns, "mayGoOn" | "later">) {
     this.close = close;
+    this.#turns = turns;
   }
 
   /** Whether few enough answers are unsent that another call may be answered. */
@@ -36,7 +40,7 @@ export class HeldConnection {
     return this.unsentBytes < fullUnsentBytes;
   }
 
-  /** Starts waiting calls in order, while few enough answers are unsent. */
+  /** Starts waiting calls in order, while few enough answers are unsent, by turns with other connections. */
   proceedWaiting(): void {
     // A call that is answered at once comes back to here. After the end of the connection, answers go nowhere.
     if (this.waiting.size === 0 || this.#isProceeding || this.closed) return;
@@ -45,6 +49,13 @@ export class HeldConnection {
       if (!this.hasRoom || this.closed) break;
       this.waiting.delete(call);
       call.proceed();
+      // Thousands may wait, each with a batch of checks.
+      if (this.waiting.size === 0 || this.#turns.mayGoOn()) continue;
+      this.#turns.later(() => {
+        this.#isProceeding = false;
+        this.proceedWaiting();
+      });
+      return;
     }
     this.#isProceeding = false;
   }
@@ -57,12 +68,14 @@ export class HeldConnection {
  */
 export class CallBytes {
   readonly #limits: CallBytesLimits;
+  readonly #turns: Pick<Turns, "mayGoOn" | "later">;
   readonly #connections = new Set<HeldConnection>();
   #knownBytes = 0;
   #unknownBytes = 0;
 
-  constructor(limits: CallBytesLimits) {
+  constructor(limits: CallBytesLimits, turns: Pick<Turns, "mayGoOn" | "later">) {
     this.#limits = limits;
+    this.#turns = turns;
   }
 
   /** Of all connections. */
@@ -72,7 +85,7 @@ export class CallBytes {
 
   /** Adds a connection. `close` is called when the process needs its memory back. */
   open(close: () => void): HeldConnection {
-    const connection = new HeldConnection(close);
+    const connection = new HeldConnection(close, this.#turns);
     this.#connections.add(connection);
     return connection;
   }

@@ -1,6 +1,7 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import { status } from "@grpc/grpc-js";
+import type { Turns } from "../../turns.ts";
 import { admit } from "../admit.ts";
 import { CallBytes, type CallBytesLimits, type HeldConnection } from "../call-bytes.ts";
 import { DeadlineOver, isOurs, renderStatus } from "../errors.ts";
@@ -15,6 +16,7 @@ export interface CallGateOptions {
   readonly maxMessageBytes: number;
   /** How long a message may be half received. */
   readonly messageWithinMs: number;
+  readonly turns: Turns;
 }
 
 /** Every connection and every call passes it before grpc-js sees them. */
@@ -45,7 +47,7 @@ interface GateConnection {
 }
 
 export function createCallGate(methods: readonly Method[], context: GrpcContext, options: CallGateOptions): CallGate {
-  const held = new CallBytes(options.held);
+  const held = new CallBytes(options.held, options.turns);
   const byPath = new Map(methods.map((method) => [method.definition.path, method]));
   const connections = new WeakMap<object, GateConnection>();
   const calls = new Map<string, OpenCall>();

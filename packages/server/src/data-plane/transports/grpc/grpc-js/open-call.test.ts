@@ -3,6 +3,7 @@ import type { ServerHttp2Stream } from "node:http2";
 import { describe, expect, it } from "vitest";
 import { grpcMethods } from "../../../../boot/api-tables.ts";
 import { unasked } from "../../../access/access.ts";
+import { Turns } from "../../turns.ts";
 import { CallBytes } from "../call-bytes.ts";
 import { OpenCall } from "./open-call.ts";
 
@@ -29,7 +30,7 @@ class AnsweredStream extends EventEmitter {
 describe("an answered call whose client is still sending", () => {
   it("is closed only after its status has been sent, and keeps nothing of what arrives", () => {
     const stream = new AnsweredStream();
-    const held = new CallBytes({ perConnection: 1e6, unknownCallers: 1e6, knownCallers: 1e6 });
+    const held = new CallBytes({ perConnection: 1e6, unknownCallers: 1e6, knownCallers: 1e6 }, new Turns());
     new OpenCall({
       id: "1",
       stream: stream as unknown as ServerHttp2Stream,

@@ -47,7 +47,7 @@ const http2Limits: ServerOptions = {
 };
 
 /** gRPC over the method table on grpc-js, with a gate in front of it. */
-export function createGrpcJsEngine({ methods, context, limits: bounds }: EngineOptions): Engine {
+export function createGrpcJsEngine({ methods, context, limits: bounds, turns }: EngineOptions): Engine {
   const { maxMessageBytes, messageWithinMs, held } = bounds;
   const server = new Server({
     ...limits,
@@ -57,7 +57,7 @@ export function createGrpcJsEngine({ methods, context, limits: bounds }: EngineO
     "grpc.keepalive_timeout_ms": bounds.replyMs,
     ...(bounds.maxAgeMs === Infinity ? {} : { "grpc.max_connection_age_ms": bounds.maxAgeMs }),
   });
-  const gate = createCallGate(methods, context, { held, maxMessageBytes, messageWithinMs });
+  const gate = createCallGate(methods, context, { held, maxMessageBytes, messageWithinMs, turns });
   for (const method of methods) register(server, new MethodRunner(method, context), context, gate);
   const inner = openHttp2Server(server, http2Limits, (stream, headers) => gate.enterCall(stream, headers, inner.serve));
   return {

@@ -34,10 +34,11 @@ function streamCall(taken: Uint8Array[]): { call: GrpcCall; host: { heardMs: num
       () => {},
     );
   const method = { definition, needs: "nothing", kind: "stream", handle } as unknown as Method;
+  const turns = new Turns();
   const host = {
     context,
-    held: new HeldConnection(() => {}),
-    turns: new Turns(),
+    held: new HeldConnection(() => {}, turns),
+    turns,
     remoteAddress: undefined,
     heardMs: 1_000,
     messageWithinMs: withinMs,

@@ -25,7 +25,7 @@ export function createHttp2Engine({ methods, context, limits, turns }: EngineOpt
     context,
     runners: new Map(runners),
     limits,
-    held: new CallBytes(limits.held),
+    held: new CallBytes(limits.held, turns),
     turns,
     onClosedFor(why, { held: { bytes, calls, known }, remoteAddress: address }): void {
       context.metrics.countTurnedAway("grpc", why);
