@@ -157,8 +157,9 @@ async function openCore({ settings, log, worker, rolloutTime }: DaemonOptions, p
     ...{ hotKeys: counters.hotKeys, worker },
     node: store?.node ?? { id: `${hostname()}-${process.pid}`, name: settings.nodeName ?? hostname() },
   });
-  const { usageBy } = settings;
-  const usage = store === undefined || usageBy.length === 0 ? undefined : new UsageSums({ dimensions: usageBy });
+  const { usageBy: dimensions, ipv6PrefixBits } = settings;
+  const isUsageKept = store !== undefined && dimensions.length > 0;
+  const usage = isUsageKept ? new UsageSums({ dimensions, ipv6PrefixBits }) : undefined;
   const usageEvents = await openUsageEvents({ settings, runtime, limiter, log, worker: worker?.number });
   parts.add((closing) => usageEvents.close(closing === "gently" ? flushEventsWithinMs : 0));
   const denials = store === undefined ? undefined : openDenialSamples(settings, limiter);

@@ -63,6 +63,34 @@ describe("sums of usage", () => {
     ]);
   });
 
+  it("count all spellings of an address for one subject, the one that limits count by", () => {
+    const { check } = createChecks();
+    const sums = new UsageSums({ dimensions: ["ip"] });
+    for (const ip of ["2001:db8::1", "2001:DB8:0:0::2", "2001:db8::1", "2001:db8:0:1::1"]) {
+      const request = { dimensions: { endpoint: "/none", ip } };
+      sums.count(request, check(request));
+    }
+    expect(brief(sums.take()).map(([, , , subject, decided]) => [subject, decided])).toEqual([
+      ["", 4],
+      ["2001:db8::/64", 3],
+      ["2001:db8:0:1::/64", 1],
+    ]);
+  });
+
+  it("keep limits apart that share a window", () => {
+    const { check } = createChecks();
+    const sums = new UsageSums({ dimensions: [] });
+    const decision = check({ dimensions: { endpoint: "/api", user: "u1" } });
+    sums.count({}, decision);
+    sums.count({}, { ...decision, scope: "another" });
+    sums.count({}, { ...decision, policy: "other" });
+    expect(brief(sums.take()).map(([policy, limit, , , decided]) => [policy, limit, decided])).toEqual([
+      ["api", "user", 1],
+      ["api", "another", 1],
+      ["other", "user", 1],
+    ]);
+  });
+
   it("leave out previews and replayed decisions", () => {
     const { check } = createChecks();
     const sums = new UsageSums({ dimensions: [] });

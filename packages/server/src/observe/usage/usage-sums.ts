@@ -1,5 +1,5 @@
 import type { CheckRequest, Decision, Window } from "sluice";
-import { renderWindow } from "sluice/internal";
+import { canonicalValue, defaultIpv6PrefixBits, renderWindow } from "sluice/internal";
 import { TrackedSubjects } from "./tracked-subjects.ts";
 
 /** What a policy's limit was used, in total or by one subject. */
@@ -30,6 +30,8 @@ export interface UsageDenials {
 export interface UsageSumsOptions {
   /** The dimensions whose subjects are tracked. */
   readonly dimensions: readonly string[];
+  /** How much of an IPv6 address is its subject. Absent: as much as by default. */
+  readonly ipv6PrefixBits?: number | undefined;
   /** The most subjects of all dimensions together, and the most limits, until `forgetNames`. Others share the one below. */
   readonly maxSubjects?: number | undefined;
   readonly maxLimits?: number | undefined;
@@ -51,6 +53,7 @@ const maxWindows = 50;
  */
 export class UsageSums {
   readonly #dimensions: readonly string[];
+  readonly #ipv6PrefixBits: number;
   readonly #maxLimits: number;
   #limits = new Map<string, LimitUsage>();
   #byWindow = new Map<Window, LimitUsage>();
@@ -59,8 +62,9 @@ export class UsageSums {
   readonly #limitNames = new Set<string>();
   #untracked = 0;
 
-  constructor({ dimensions, maxSubjects = 50_000, maxLimits = 20_000 }: UsageSumsOptions) {
+  constructor({ dimensions, ipv6PrefixBits, maxSubjects = 50_000, maxLimits = 20_000 }: UsageSumsOptions) {
     this.#dimensions = dimensions;
+    this.#ipv6PrefixBits = ipv6PrefixBits ?? defaultIpv6PrefixBits;
     this.#subjects = new TrackedSubjects(dimensions.length, maxSubjects);
     this.#maxLimits = maxLimits;
   }
@@ -74,8 +78,11 @@ export class UsageSums {
   count({ dimensions }: CheckRequest, decision: Decision, isCharged = true): void {
     // A preview takes nothing, and a replayed decision was counted before.
     if (decision.preview || decision.replayed) return;
-    const { window } = decision;
-    const usage = (window === undefined ? undefined : this.#byWindow.get(window)) ?? this.#findLimit(decision);
+    const { window, policy = "", scope = "" } = decision;
+    let usage = window === undefined ? undefined : this.#byWindow.get(window);
+    // Limits may share a window: an override gives the same one to all that it covers.
+    if (usage === undefined || usage.total.limit !== scope || usage.total.policy !== policy)
+      usage = this.#findLimit(decision);
     add(usage.total, decision, isCharged);
     const tracked = this.#dimensions;
     for (let i = 0; i < tracked.length; i++) {
@@ -132,7 +139,11 @@ export class UsageSums {
     return usage;
   }
 
-  #addSubject({ total, subjects, others }: LimitUsage, index: number, subject: string): UsageCounts {
+  #addSubject({ total, subjects, others }: LimitUsage, index: number, asked: string): UsageCounts {
+    // Only one spelling of an address has an entry: there are as many as a caller wants.
+    const subject = canonicalValue(this.#dimensions[index]!, asked, this.#ipv6PrefixBits);
+    const known = subject === asked ? undefined : subjects[index]!.get(subject);
+    if (known !== undefined) return known;
     if (subject !== otherUsage && this.#subjects.admit(index, subject)) {
       const counts = createCounts(total.policy, total.limit, this.#dimensions[index]!, subject);
       subjects[index]!.set(subject, counts);
