@@ -45,6 +45,7 @@ export {
   SettledGrant,
   ShadowDenial,
   State,
+  UsageSum,
   Window,
 } from "./generated/sluice/v1/rate_limiter.ts";
 export {

@@ -156,6 +156,8 @@ export interface UsageQuery {
   readonly fromMs: number;
   readonly toMs: number;
   readonly policy?: string | undefined;
+  /** Any of these, at least one. */
+  readonly policies?: readonly string[] | undefined;
   readonly limit?: string | undefined;
   /** Usage of subjects of this dimension, and of one subject. Absent: the totals. */
   readonly dimension?: string | undefined;

@@ -1,10 +1,12 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { GetUsageRequest, RateLimiterDefinition } from "@sluice/protocol";
 import { openPolicyStore, type UsageRow } from "@sluice/sql";
 import { startServer } from "@sluice/test-servers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { parseSettings } from "../settings/parse-settings.ts";
+import { connectForTest } from "../testing/grpc-client.ts";
 import { silentLog } from "../testing/test-service.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
 
@@ -23,12 +25,15 @@ afterEach(async () => {
 
 const storeUrl = (): string => `sqlite:${join(folder, "store.db")}`;
 
-async function start(env: Readonly<Record<string, string>> = {}): Promise<Daemon> {
+async function start(
+  env: Readonly<Record<string, string>> = {},
+  ports: Readonly<Record<string, string>> = {},
+): Promise<Daemon> {
   const config = join(folder, "policies.yaml");
   await writeFile(config, "policies: [{ id: api, limits: [{ by: [user], windows: [5/h] }], on_failure: open }]\n");
   const reading = parseSettings(
     { RATE_LIMIT_CONFIG: config, SLUICE_STORE_URL: storeUrl(), SLUICE_DEADLINE: "10s", ...env },
-    { httpPort: "0", grpcPort: "off", adminPort: "off" },
+    { httpPort: "0", grpcPort: "off", adminPort: "off", ...ports },
   );
   if (reading.kind === "problems") throw new Error(JSON.stringify(reading.problems));
   const daemon = await startDaemon({ settings: reading.settings, log: silentLog });
@@ -87,6 +92,25 @@ describe("the usage history of a server", () => {
       [undefined, 20, 0, 20],
       ["acme", 20, 0, 20],
     ]);
+  });
+
+  it("is reported by GetUsage, for the dimensions that it is kept by", async () => {
+    const env = { SLUICE_USAGE_BY: "user", SLUICE_ADMIN_TOKEN_FILE: join(folder, "token") };
+    const first = await start(env);
+    await check(first, "acme", "u1", 7);
+    await first.close();
+    const second = await start(env, { grpcPort: "0", adminPort: "0" });
+    const client = connectForTest(new URL(second.addresses.grpc[0]!).host);
+    const dimensions = { tenant: "acme", user: "u1" };
+    const fromUnixMs = Date.now() - 3 * 3_600_000;
+    const request = GetUsageRequest.fromPartial({ policyId: "api", dimensions, fromUnixMs });
+    const options = { token: second.firstToken!.token };
+    const usage = await client.call(RateLimiterDefinition, "getUsage", request, options);
+    client.close();
+    expect(usage).toMatchObject({
+      quotas: [{ policyId: "api", window: "5/h", used: 0 }],
+      sums: [{ policyId: "api", dimension: "user", subject: "u1", decided: 7, allowed: 5, denied: 2, cost: 5 }],
+    });
   });
 
   it("is not kept if it is off", async () => {

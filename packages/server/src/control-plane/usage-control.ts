@@ -1,4 +1,4 @@
-import type { UsageDenials, UsageRow, UsageStep } from "@sluice/sql";
+import type { UsageCounts, UsageDenials, UsageRow, UsageStep } from "@sluice/sql";
 import type { Actor } from "../data-plane/access/actor.ts";
 import type { Listed, PageQuery } from "./change.ts";
 
@@ -22,7 +22,31 @@ export interface UsageRequest extends PageQuery {
   readonly by?: readonly ("policy" | "limit" | "subject")[] | undefined;
 }
 
+export interface UsageSumRequest {
+  readonly fromMs: number;
+  /** Absent: now. */
+  readonly toMs?: number | undefined;
+  readonly policies: readonly string[];
+  /** The dimensions of a request. */
+  readonly dimensions: Readonly<Record<string, string>>;
+}
+
+/** What was decided for a subject by a policy in a period. */
+export interface UsageTotal extends UsageCounts {
+  readonly policy: string;
+  readonly dimension: string;
+  readonly subject: string;
+  /** The period in whole minutes, hours or days. */
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
 export interface UsageControl {
+  /**
+   * By policy, for each dimension of the request whose subjects this server tracks. Problems are named by the fields of
+   * `GetUsageRequest`.
+   */
+  sum(actor: Actor, request: UsageSumRequest): Promise<readonly UsageTotal[]>;
   /** By time, oldest first. */
   list(actor: Actor, request: UsageRequest): Promise<Listed<UsageView>>;
 }

@@ -35,6 +35,7 @@ export function createUsageView({ tables, all }: Session): Pick<StoreView, "usag
       .where("start_s", "<", Math.ceil(query.toMs / 1_000))
       .where("dimension", "=", query.dimension ?? "");
     if (query.policy !== undefined) selected = selected.where("policy", "=", query.policy);
+    if (query.policies !== undefined) selected = selected.where("policy", "in", query.policies);
     if (query.limit !== undefined) selected = selected.where("limit_name", "=", query.limit);
     if (query.subject !== undefined) selected = selected.where("subject_key", "=", textKey(query.subject));
     const { owned } = query;

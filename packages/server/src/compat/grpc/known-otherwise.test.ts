@@ -91,7 +91,8 @@ describe("the service RateLimiter without a package", () => {
       remaining: 5,
       policyVersion: "p#1",
     });
-    expect(await client.call(bare, "getUsage", key)).toMatchObject({ quotas: [{ remaining: 5 }] });
+    const usage = { ...key, fromUnixMs: 0, toUnixMs: 0 };
+    expect(await client.call(bare, "getUsage", usage)).toMatchObject({ quotas: [{ remaining: 5 }] });
     // The same permissions apply: resets need an operator's token.
     expect((await client.fail(bare, "resetKey", key)).code).toBe(status.PERMISSION_DENIED);
     expect((await client.fail(bare, "resetLimit", who)).code).toBe(status.PERMISSION_DENIED);

@@ -26,7 +26,7 @@ export function compatMethods(control: ControlPlane | undefined): readonly Metho
     unary(sluice, "getRemainingQuota", "read", getRemainingQuota),
     unary(sluice, "resetLimit", "operate", resetLimit, reset),
     unary(sluice, "checkAndIncrement", "check", checkAndIncrement),
-    unary(sluice, "getUsage", "read", getUsage),
+    unary(sluice, "getUsage", "read", getUsage(control)),
     unary(sluice, "resetKey", "operate", resetKey, reset),
     unary(admin, "configurePolicy", "edit", configurePolicy(control), { action: "policy.put", access: "write" }),
     watch(admin, "listPolicies", "read", listPolicies(control), { action: "policy.list", access: "read" }),

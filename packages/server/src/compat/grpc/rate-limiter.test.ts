@@ -386,6 +386,7 @@ function decodeFields({ metadata }: ServiceError): BadRequest["fieldViolations"]
 }
 
 describe("CheckAndIncrement and its siblings", () => {
+  const noPeriod = { fromUnixMs: 0, toUnixMs: 0 };
   const key = { policyId: "api.read.v3", domain: "", dimensions: { user: "ada", tenant: "acme" } };
   const token = "olga";
   const ask = (requestId: string, cost = 1): Promise<unknown> =>
@@ -443,7 +444,7 @@ describe("CheckAndIncrement and its siblings", () => {
     const unknown = { ...key, policyId: "nowhere" };
     const asked = [
       await client.fail(service, "checkAndIncrement", { ...unknown, cost: 1, requestId: "" }),
-      await client.fail(service, "getUsage", unknown, { token }),
+      await client.fail(service, "getUsage", { ...unknown, ...noPeriod }, { token }),
       await client.fail(service, "resetKey", unknown, { token }),
     ];
     for (const error of asked)
@@ -456,22 +457,24 @@ describe("CheckAndIncrement and its siblings", () => {
 
   it("report the state of every limit, and reset them for an operator", async () => {
     await ask("", 3);
-    const usage = await client.call(service, "getUsage", key, { token });
+    const usage = await client.call(service, "getUsage", { ...key, ...noPeriod }, { token });
     expect(usage.quotas).toMatchObject([
       { policyId: "api.read.v3", scope: "user", limit: 10, used: 3, remaining: 7 },
       { policyId: "api.read.v3", scope: "tenant", limit: 4, used: 3, remaining: 1, resetUnixMs: startMs + 45_000 },
     ]);
-    expect((await client.fail(service, "getUsage", key)).code).toBe(status.PERMISSION_DENIED);
+    expect((await client.fail(service, "getUsage", { ...key, ...noPeriod })).code).toBe(status.PERMISSION_DENIED);
     expect((await client.fail(service, "resetKey", key)).code).toBe(status.PERMISSION_DENIED);
     expect(await client.call(service, "resetKey", key, { token })).toEqual({ countersReset: 2 });
-    expect((await client.call(service, "getUsage", key, { token })).quotas.map(({ used }) => used)).toEqual([0, 0]);
+    expect(
+      (await client.call(service, "getUsage", { ...key, ...noPeriod }, { token })).quotas.map(({ used }) => used),
+    ).toEqual([0, 0]);
     expect(JSON.stringify(logged)).toContain("olga");
   });
 
   it("GetUsage reports every window of a limit", async () => {
     const key = { policyId: "several", domain: "", dimensions: { user: "ada" } };
     await client.call(service, "checkAndIncrement", { ...key, cost: 3, requestId: "" });
-    const { quotas } = await client.call(service, "getUsage", key, { token });
+    const { quotas } = await client.call(service, "getUsage", { ...key, ...noPeriod }, { token });
     expect(quotas).toMatchObject([
       { window: "5/s", limit: 5, used: 3, remaining: 2 },
       { window: "20/m", limit: 20, used: 3, remaining: 17 },
@@ -483,7 +486,10 @@ describe("CheckAndIncrement and its siblings", () => {
   it("use the policies of a domain if none is named, and reset their counters", async () => {
     const calls = { policyId: "", domain: "calls", dimensions: { user: "ada" } };
     const used = async (): Promise<unknown> =>
-      (await client.call(service, "getUsage", calls, { token })).quotas.map((one) => [one.policyId, one.used]);
+      (await client.call(service, "getUsage", { ...calls, ...noPeriod }, { token })).quotas.map((one) => [
+        one.policyId,
+        one.used,
+      ]);
     expect(await client.call(service, "checkAndIncrement", { ...calls, cost: 2, requestId: "" })).toMatchObject({
       policyVersion: "calls#7",
     });

@@ -112,7 +112,8 @@ describe("ConsumeAndCheckLimit", () => {
     const error = await client.fail(service, "getBucketStatus", { domain: "shop", limitKey: "user:1" });
     expect(error.code).toBe(status.UNAVAILABLE);
     expect(error.message).not.toContain("10.1.2.3");
-    const usage = await client.fail(sluice, "getUsage", { policyId: "", domain: "", dimensions: { user: "ada" } });
+    const request = { policyId: "", domain: "", dimensions: { user: "ada" }, fromUnixMs: 0, toUnixMs: 0 };
+    const usage = await client.fail(sluice, "getUsage", request);
     expect(usage.code).toBe(status.UNAVAILABLE);
   });
 });

@@ -120,6 +120,7 @@ export class StoreNode {
       files: () => policies.files,
       precedence: settings.precedence,
       ipv6PrefixBits: settings.ipv6PrefixBits,
+      usageBy: settings.usageBy,
       flushDenials: async () => this.#denials?.flush(),
       nowMs: rolloutTime?.nowMs,
     });

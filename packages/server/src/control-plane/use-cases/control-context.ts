@@ -25,6 +25,8 @@ export interface ControlContext {
   readonly ipv6PrefixBits: number | undefined;
   /** The hot keys of this node. */
   readonly hotKeys: OwnHotKeys;
+  /** The dimensions whose subjects have a usage history. */
+  readonly usageBy: readonly string[];
   /** Stores the denials that this node has sampled. Never rejects. */
   readonly flushDenials: () => Promise<void>;
   readonly reader: DocumentReader;

@@ -6,6 +6,7 @@ import { readStore } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
 import { findOwned } from "./find-owned.ts";
 import { parsePageLimit, renderPage } from "./page.ts";
+import { sumUsage } from "./sum-usage.ts";
 
 const stepMs: Readonly<Record<UsageStep, number>> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 const defaultFromMs = stepMs.day;
@@ -14,6 +15,11 @@ const maxDenials = 20_000;
 
 export function createUsageControl(context: ControlContext): UsageControl {
   return {
+    sum: (actor, request) =>
+      readStore(context, actor, { action: "usage.get", kind: "usage", target: "" }, (view) =>
+        sumUsage(view, request, findOwned(actor.caller, context), context),
+      ),
+
     list: (actor, request) =>
       readStore(context, actor, { action: "usage.list", kind: "usage", target: "" }, async (view) => {
         const limit = parsePageLimit(request);

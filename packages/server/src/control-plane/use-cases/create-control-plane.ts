@@ -37,6 +37,8 @@ export interface ControlPlaneOptions {
   readonly ipv6PrefixBits?: number | undefined;
   /** The hot keys of this node. Absent: it reports none. */
   readonly hotKeys?: OwnHotKeys | undefined;
+  /** The dimensions whose subjects have a usage history. Absent: `tenant`. */
+  readonly usageBy?: readonly string[] | undefined;
   /** Stores the denials that this node has sampled. Must not reject. Absent: it samples none. */
   readonly flushDenials?: (() => Promise<void>) | undefined;
   /** How many refusals per minute are audited. */
@@ -66,6 +68,7 @@ export function createControlPlane(options: ControlPlaneOptions): RunningControl
     precedence: options.precedence ?? "files",
     ipv6PrefixBits: options.ipv6PrefixBits,
     hotKeys: options.hotKeys ?? (async () => []),
+    usageBy: options.usageBy ?? ["tenant"],
     flushDenials: options.flushDenials ?? (async () => {}),
     reader: createDocumentReader(),
     refusals,

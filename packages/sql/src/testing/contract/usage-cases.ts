@@ -96,6 +96,10 @@ export const usageCases: readonly PolicyStoreCase[] = [
         [0, "api", "tenant", 2, 9],
         [0, "api", "user", 1, 9],
       ]);
+      deepStrictEqual(brief(await read(store, { by: ["policy"], policies: ["search", "login"] })), [
+        [0, "search", 4, 9],
+      ]);
+      deepStrictEqual(brief(await read(store, { policies: ["search", "api"] })), [[0, 7, 27]]);
       deepStrictEqual(brief(await read(store, { by: ["subject"], ...tenants })), [
         [0, "acme", 8, 9],
         [0, "globex", 16, 9],

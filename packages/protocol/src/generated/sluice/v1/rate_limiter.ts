@@ -441,6 +441,13 @@ export interface GetUsageRequest {
   dimensions: { [key: string]: string };
   /** The family of policies, if none is named. Empty: `default`. */
   domain: string;
+  /**
+   * Also report what was decided in this period of at most 366 days, in epoch milliseconds. It needs a server with a
+   * policy store, and a dimension that servers track (`--usage-by`). 0: report the windows alone.
+   */
+  fromUnixMs: number;
+  /** 0: now. */
+  toUnixMs: number;
 }
 
 export interface GetUsageRequest_DimensionsEntry {
@@ -451,6 +458,33 @@ export interface GetUsageRequest_DimensionsEntry {
 export interface GetUsageResponse {
   /** One for each window of each limit that applies, in the order of the policies. */
   quotas: Quota[];
+  /**
+   * One for each of these policies and each dimension of the request that servers track, if anything was decided. An
+   * editor gets those of its team's policies.
+   */
+  sums: UsageSum[];
+}
+
+/** What was decided for a subject by a policy in a period. */
+export interface UsageSum {
+  policyId: string;
+  dimension: string;
+  subject: string;
+  /**
+   * The period in whole minutes if it has at most six hours and began within the last day, in whole hours if it has at
+   * most two weeks, else in whole days (UTC).
+   */
+  fromUnixMs: number;
+  toUnixMs: number;
+  decided: number;
+  allowed: number;
+  denied: number;
+  /** What was charged. */
+  cost: number;
+  /** Decisions without the counters. */
+  degraded: number;
+  /** Decisions that a policy in shadow mode would have denied. */
+  shadowDenied: number;
 }
 
 export interface ResetKeyRequest {
@@ -3676,7 +3710,7 @@ export const Quota: MessageFns<Quota> = {
 };
 
 function createBaseGetUsageRequest(): GetUsageRequest {
-  return { policyId: "", dimensions: {}, domain: "" };
+  return { policyId: "", dimensions: {}, domain: "", fromUnixMs: 0, toUnixMs: 0 };
 }
 
 export const GetUsageRequest: MessageFns<GetUsageRequest> = {
@@ -3689,6 +3723,12 @@ export const GetUsageRequest: MessageFns<GetUsageRequest> = {
     });
     if (message.domain !== "") {
       writer.uint32(26).string(message.domain);
+    }
+    if (message.fromUnixMs !== 0) {
+      writer.uint32(32).int64(message.fromUnixMs);
+    }
+    if (message.toUnixMs !== 0) {
+      writer.uint32(40).int64(message.toUnixMs);
     }
     return writer;
   },
@@ -3735,6 +3775,22 @@ export const GetUsageRequest: MessageFns<GetUsageRequest> = {
             message.domain = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.fromUnixMs = longToNumber(reader.int64());
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.toUnixMs = longToNumber(reader.int64());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3763,6 +3819,8 @@ export const GetUsageRequest: MessageFns<GetUsageRequest> = {
       {},
     );
     message.domain = object.domain ?? "";
+    message.fromUnixMs = object.fromUnixMs ?? 0;
+    message.toUnixMs = object.toUnixMs ?? 0;
     return message;
   },
 };
@@ -3835,13 +3893,16 @@ export const GetUsageRequest_DimensionsEntry: MessageFns<GetUsageRequest_Dimensi
 };
 
 function createBaseGetUsageResponse(): GetUsageResponse {
-  return { quotas: [] };
+  return { quotas: [], sums: [] };
 }
 
 export const GetUsageResponse: MessageFns<GetUsageResponse> = {
   encode(message: GetUsageResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.quotas) {
       Quota.encode(v!, writer.uint32(10).fork()).join();
+    }
+    for (const v of message.sums) {
+      UsageSum.encode(v!, writer.uint32(18).fork()).join();
     }
     return writer;
   },
@@ -3867,6 +3928,14 @@ export const GetUsageResponse: MessageFns<GetUsageResponse> = {
             message.quotas.push(Quota.decode(reader, reader.uint32()));
             continue;
           }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.sums.push(UsageSum.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3885,6 +3954,194 @@ export const GetUsageResponse: MessageFns<GetUsageResponse> = {
   fromPartial(object: DeepPartial<GetUsageResponse>): GetUsageResponse {
     const message = createBaseGetUsageResponse();
     message.quotas = object.quotas?.map((e) => Quota.fromPartial(e)) || [];
+    message.sums = object.sums?.map((e) => UsageSum.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseUsageSum(): UsageSum {
+  return {
+    policyId: "",
+    dimension: "",
+    subject: "",
+    fromUnixMs: 0,
+    toUnixMs: 0,
+    decided: 0,
+    allowed: 0,
+    denied: 0,
+    cost: 0,
+    degraded: 0,
+    shadowDenied: 0,
+  };
+}
+
+export const UsageSum: MessageFns<UsageSum> = {
+  encode(message: UsageSum, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.policyId !== "") {
+      writer.uint32(10).string(message.policyId);
+    }
+    if (message.dimension !== "") {
+      writer.uint32(18).string(message.dimension);
+    }
+    if (message.subject !== "") {
+      writer.uint32(26).string(message.subject);
+    }
+    if (message.fromUnixMs !== 0) {
+      writer.uint32(32).int64(message.fromUnixMs);
+    }
+    if (message.toUnixMs !== 0) {
+      writer.uint32(40).int64(message.toUnixMs);
+    }
+    if (message.decided !== 0) {
+      writer.uint32(48).int64(message.decided);
+    }
+    if (message.allowed !== 0) {
+      writer.uint32(56).int64(message.allowed);
+    }
+    if (message.denied !== 0) {
+      writer.uint32(64).int64(message.denied);
+    }
+    if (message.cost !== 0) {
+      writer.uint32(72).int64(message.cost);
+    }
+    if (message.degraded !== 0) {
+      writer.uint32(80).int64(message.degraded);
+    }
+    if (message.shadowDenied !== 0) {
+      writer.uint32(88).int64(message.shadowDenied);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): UsageSum {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseUsageSum();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.policyId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.dimension = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.subject = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.fromUnixMs = longToNumber(reader.int64());
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.toUnixMs = longToNumber(reader.int64());
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.decided = longToNumber(reader.int64());
+            continue;
+          }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.allowed = longToNumber(reader.int64());
+            continue;
+          }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.denied = longToNumber(reader.int64());
+            continue;
+          }
+          case 9: {
+            if (tag !== 72) {
+              break;
+            }
+
+            message.cost = longToNumber(reader.int64());
+            continue;
+          }
+          case 10: {
+            if (tag !== 80) {
+              break;
+            }
+
+            message.degraded = longToNumber(reader.int64());
+            continue;
+          }
+          case 11: {
+            if (tag !== 88) {
+              break;
+            }
+
+            message.shadowDenied = longToNumber(reader.int64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<UsageSum>): UsageSum {
+    return UsageSum.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<UsageSum>): UsageSum {
+    const message = createBaseUsageSum();
+    message.policyId = object.policyId ?? "";
+    message.dimension = object.dimension ?? "";
+    message.subject = object.subject ?? "";
+    message.fromUnixMs = object.fromUnixMs ?? 0;
+    message.toUnixMs = object.toUnixMs ?? 0;
+    message.decided = object.decided ?? 0;
+    message.allowed = object.allowed ?? 0;
+    message.denied = object.denied ?? 0;
+    message.cost = object.cost ?? 0;
+    message.degraded = object.degraded ?? 0;
+    message.shadowDenied = object.shadowDenied ?? 0;
     return message;
   },
 };
@@ -4209,7 +4466,7 @@ export const RateLimiterDefinition = {
       responseStream: false,
       options: {},
     },
-    /** The state of every window of every limit of a policy, without taking. */
+    /** The state of every window of every limit of a policy, without taking, and what was decided in a period. */
     getUsage: {
       name: "GetUsage",
       requestType: GetUsageRequest as typeof GetUsageRequest,

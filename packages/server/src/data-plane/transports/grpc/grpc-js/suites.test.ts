@@ -13,6 +13,7 @@ const suites = {
   outages: () => import("../outages.test.ts"),
   "Envoy: contract": () => import("../../envoy/contract.test.ts"),
   "Envoy: ShouldRateLimit": () => import("../../envoy/should-rate-limit.test.ts"),
+  "compat: GetUsage": () => import("../../../../compat/grpc/get-usage.test.ts"),
   "compat: known otherwise": () => import("../../../../compat/grpc/known-otherwise.test.ts"),
   "compat: PolicyAdmin": () => import("../../../../compat/grpc/policy-admin.test.ts"),
   "compat: RateLimiter": () => import("../../../../compat/grpc/rate-limiter.test.ts"),
