@@ -53,7 +53,8 @@ async function storeUsage(tenant: string, minutesAgo: number, allowed: number, d
     { policy: "api", limit: "calls", dimension: "tenant", subject: tenant, startMs, ...counts },
   ];
   await store.note((note) => note.addUsage({ node: "n", boot: tenant, sequence: 1_000 - minutesAgo, sums }));
-  while (await store.note((note) => note.rollUpUsage()));
+  await store.note((note) => note.planUsage());
+  while (await store.upkeep((note) => note.rollUpUsage()));
   await store.close();
 }
 
