@@ -11,6 +11,8 @@ export interface RunningExample {
   /** Resolves with its exit code when it has ended. */
   readonly ended: Promise<number | null>;
   stop(): Promise<void>;
+  /** Ends it as a crash would. */
+  kill(): Promise<void>;
 }
 
 /** Runs an example by the command that its README gives. */
@@ -19,6 +21,8 @@ export function runExample(name: string, environment: Readonly<Record<string, st
     cwd: root,
     env: { ...process.env, PORT: "0", ...environment },
     stdio: ["ignore", "pipe", "pipe"],
+    // A group of processes: the command starts the example in another one, which a crash has to end as well.
+    detached: true,
   });
   let text = "";
   const waiting = new Set<() => void>();
@@ -46,6 +50,12 @@ export function runExample(name: string, environment: Readonly<Record<string, st
       }),
     async stop() {
       child.kill("SIGTERM");
+      await ended;
+    },
+    async kill() {
+      if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) {
+        process.kill(-child.pid, "SIGKILL");
+      }
       await ended;
     },
   };
