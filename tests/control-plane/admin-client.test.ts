@@ -72,6 +72,7 @@ function callEach(admin: AdminClient): readonly Promise<unknown>[] {
     ...[
       admin.audit.list().toArray(),
       admin.usage.list().toArray(),
+      admin.usage.events(),
       admin.denials.list().toArray(),
       admin.tokens.list(),
       admin.tokens.make({ name: "n", role: "viewer" }),

@@ -7,11 +7,14 @@ const hangUp: HangUp = isatty(0) || isatty(1) ? "stop" : "reload";
 const signals: Signals =
   process.argv[2] === "serve" ? mindEarlySignals(process, hangUp, () => process.exit(0)) : process;
 
+/** Whether the command ends only when it is stopped. */
+const isEndless = process.argv[2] === "serve" || (process.argv[2] === "usage" && process.argv[3] === "tail");
+
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error: NodeJS.ErrnoException) => {
     // `sluice explain … | head` closes our stdout; that is no failure of ours. A command still finishes what it does: the
     // unread output may be the plan of what is being applied.
-    if (error.code === "EPIPE" && process.argv[2] === "serve") process.exit(0);
+    if (error.code === "EPIPE" && isEndless) process.exit(0);
     if (error.code === "EPIPE") return;
     // The terminal is gone; SIGHUP says so too, and ends us in order.
     if (error.code !== "EIO") throw error;

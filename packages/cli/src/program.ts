@@ -210,7 +210,7 @@ ${resetCodes}`,
   const run: RunOnControlPlane = async (options, work) =>
     finish(await work(await openControlSession(options, env, terminal)));
   for (const add of policyCommands) add(policy, run);
-  for (const add of controlCommands) add(program, run);
+  for (const add of controlCommands) add(program, run, world.signals);
   addTopCommand(program, world, finish);
   addSimulateCommand(program, world, finish);
   const token = program.command("token").description("Work with bearer tokens: of the policy store, and of files.");

@@ -5,9 +5,11 @@ import { parseRange, type RangeFlags, type TimeRange } from "../arguments/parse-
 import { parseSubject } from "../arguments/parse-subject.ts";
 import { controlCommand, type RunOnControlPlane, withExamples } from "../control/control-command.ts";
 import type { ControlOptions, ControlSession } from "../control/control-session.ts";
+import type { Signals } from "../early-signals.ts";
 import { CommandError, type ExitCode } from "../terminal/terminal.ts";
 import { writeJson } from "../terminal/write-json.ts";
 import { renderUsageGroups, renderUsagePlot, renderUsageTotal, sumPeriods } from "./render-usage.ts";
+import { addUsageTail } from "./usage-tail.ts";
 
 export interface UsageOptions extends ControlOptions, RangeFlags {
   readonly policy?: string;
@@ -161,10 +163,16 @@ function lowerFirst(text: string): string {
   return `${text[0]!.toLowerCase()}${text.slice(1)}`;
 }
 
-/** `sluice usage` */
-export function addUsageCommand(program: Command, run: RunOnControlPlane): void {
+/** `sluice usage` and `sluice usage tail` */
+export function addUsageCommand(program: Command, run: RunOnControlPlane, signals: Signals): void {
+  const usage = controlCommand(
+    program,
+    "usage [subject]",
+    "Show how much a subject or a policy was used over time; or watch usage events.",
+  ).helpCommand(false);
+  addUsageTail(usage, run, signals);
   withExamples(
-    withRange(controlCommand(program, "usage [subject]", "Show how much a subject or a policy was used over time."))
+    withRange(usage)
       .option("--policy <id>", "only this policy")
       .option("--limit-name <name>", "only limits of this name, or by these dimensions")
       .option("--step <step>", "the length of a period: minute, hour or day (default: as fits the time)")
@@ -175,6 +183,7 @@ Servers track the dimensions of --usage-by, tenant by default. Times are in UTC.
     "sluice usage tenant=acme --month",
     "sluice usage tenant=acme --group-by policy,limit --since 7d",
     "sluice usage tenant --month 2026-10 --csv > october.csv",
+    "sluice usage tail --policy orders",
   ).action((word: string | undefined, options: UsageOptions) =>
     run(options, (session) => showUsage(word, options, session)),
   );

@@ -24,4 +24,4 @@ export type {
   WhichLimit,
 } from "./subjects.ts";
 export type { AdminTokens, NewTokenRequest } from "./tokens.ts";
-export type { AdminUsage, UsageFilter } from "./usage.ts";
+export type { AdminUsage, UsageEventFilter, UsageFilter } from "./usage.ts";

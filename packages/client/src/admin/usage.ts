@@ -1,4 +1,4 @@
-import type { UsagePeriodBody } from "@sluice/protocol/admin";
+import type { UsageEventsBody, UsagePeriodBody } from "@sluice/protocol/admin";
 import type { AdminRequests, CallOptions } from "./admin-requests.ts";
 import type { Listing } from "./listing.ts";
 
@@ -18,6 +18,17 @@ export interface UsageFilter extends CallOptions {
   readonly groupBy?: readonly ("policy" | "limit" | "subject")[] | undefined;
 }
 
+/** Which usage events to wait for. */
+export interface UsageEventFilter extends CallOptions {
+  /** `next` of the previous answer. Absent: only events from now on. */
+  readonly after?: string | undefined;
+  /** How long the server waits for an event, at most 20 000; less than `timeoutMs`. Absent: 0. */
+  readonly waitMs?: number | undefined;
+  readonly policy?: string | undefined;
+  /** The customer or the subject of the limit, as events have it. */
+  readonly subject?: string | undefined;
+}
+
 /** How much policies and subjects were used. */
 export class AdminUsage {
   readonly #requests: AdminRequests;
@@ -31,5 +42,16 @@ export class AdminUsage {
     const group_by = groupBy === undefined || groupBy.length === 0 ? undefined : groupBy.join(",");
     const query = { ...filter, from_ms: fromMs, to_ms: toMs, limit_name: limitName, group_by };
     return this.#requests.list("usage", query, { signal, timeoutMs });
+  }
+
+  /**
+   * The events of the server that answers, since `after`. Call it again with `next`: the server makes and keeps events only for
+   * those who asked within the last 30 seconds.
+   */
+  events({ waitMs, signal, timeoutMs, ...filter }: UsageEventFilter = {}): Promise<UsageEventsBody> {
+    return this.#requests.ask("GET", "usage/events", {
+      query: { ...filter, wait_ms: waitMs },
+      options: { signal, timeoutMs },
+    });
   }
 }

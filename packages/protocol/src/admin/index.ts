@@ -81,4 +81,5 @@ export {
   tokenList,
 } from "./token.ts";
 export { type UsagePeriodBody, usagePage, usagePeriod } from "./usage.ts";
+export { type UsageEventBody, type UsageEventsBody, usageEvent, usageEvents } from "./usage-event.ts";
 export { type VersionBody, version, versionPage } from "./version.ts";

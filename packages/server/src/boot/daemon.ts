@@ -167,6 +167,7 @@ async function openCore({ settings, log, worker, rolloutTime }: DaemonOptions, p
     store &&
     (await joinStore({
       ...{ opened: store, settings, runtime, limiter, policies, keeper, topic, log, rolloutTime, usage, denials },
+      usageTail: usageEvents.tail,
       ...{ hotKeys: counters.hotKeys, ownHotKeys: hotKeys, startedMs: startedAtMs, worker: worker?.number },
     }));
   parts.add(() => node?.close());
@@ -240,6 +241,7 @@ async function openToCallers(options: DaemonOptions, parts: OpenParts, core: Cor
 
   parts.add(async () => {
     running.accepting = false;
+    core.usageEvents.tail.close();
     if (settings.drainMs > 0) await pause(settings.drainMs);
   });
   return {

@@ -10,6 +10,8 @@ import type { Logger } from "../observe/telemetry/logger.ts";
 import { openSink, workerPath } from "../observe/usage-events/open-sink.ts";
 import { UsageEvents } from "../observe/usage-events/usage-events.ts";
 import { UsageStream } from "../observe/usage-events/usage-stream.ts";
+import { UsageTail } from "../observe/usage-events/usage-tail.ts";
+import { watchEvents } from "../observe/usage-events/watch-events.ts";
 import { SettingError } from "../settings/parse-settings.ts";
 import { readSettingFile } from "../settings/read-setting-file.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -27,6 +29,8 @@ export interface OpenUsageEventsOptions {
 export interface RunningUsageEvents {
   readonly events: UsageEvents;
   readonly stream: UsageStream;
+  /** For watchers. The caller closes it, before connections are closed. */
+  readonly tail: UsageTail;
   /** Sends what was counted, for this long at most. */
   close(withinMs: number): Promise<void>;
 }
@@ -63,6 +67,7 @@ export async function openUsageEvents(options: OpenUsageEventsOptions): Promise<
   return {
     events,
     stream,
+    tail: new UsageTail({ watch: (onEvent) => watchEvents(events, stream, onEvent) }),
     async close(withinMs): Promise<void> {
       await events.flush();
       events.active = false;

@@ -1,5 +1,6 @@
 import type { UsageCounts, UsageDenials, UsageRow, UsageStep } from "@sluice/sql";
 import type { Actor } from "../data-plane/access/actor.ts";
+import type { TailAnswer } from "../observe/usage-events/usage-tail.ts";
 import type { Listed, PageQuery } from "./change.ts";
 
 /** A period of usage, with its denials by reason and window. */
@@ -41,6 +42,16 @@ export interface UsageTotal extends UsageCounts {
   readonly toMs: number;
 }
 
+export interface UsageTailRequest {
+  /** `next` of the previous answer. Absent: from now on. */
+  readonly after?: string | undefined;
+  /** How long to wait for an event. */
+  readonly waitMs: number;
+  readonly policy?: string | undefined;
+  /** The customer or the subject of the limit, as events have it. */
+  readonly subject?: string | undefined;
+}
+
 export interface UsageControl {
   /**
    * By policy, for each dimension of the request whose subjects this server tracks. Problems are named by the fields of
@@ -49,4 +60,6 @@ export interface UsageControl {
   sum(actor: Actor, request: UsageSumRequest): Promise<readonly UsageTotal[]>;
   /** By time, oldest first. */
   list(actor: Actor, request: UsageRequest): Promise<Listed<UsageView>>;
+  /** Usage events that this node makes now. Throws `overloaded` if too many requests wait. */
+  tail(actor: Actor, request: UsageTailRequest): Promise<TailAnswer>;
 }

@@ -11,6 +11,7 @@ import type { OwnHotKeys } from "../../observe/hot-keys/own-hot-keys.ts";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import { noDenials, noUsage, StoreMetrics, type StoreReading } from "../../observe/telemetry/store-metrics.ts";
 import type { UsageSums } from "../../observe/usage/usage-sums.ts";
+import type { UsageTail } from "../../observe/usage-events/usage-tail.ts";
 import { SettingError } from "../../settings/parse-settings.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { version } from "../../version.ts";
@@ -61,6 +62,8 @@ export interface JoinStoreOptions {
   readonly usage: UsageSums | undefined;
   /** A sample of what this process denies, to be stored. Undefined: none are recorded. */
   readonly denials: DenialSamples | undefined;
+  /** The latest usage events of this process. */
+  readonly usageTail?: UsageTail | undefined;
   readonly log: Logger;
   readonly startedMs: number;
   /** The number of this process among several behind the same ports. */
@@ -122,6 +125,8 @@ export class StoreNode {
       ipv6PrefixBits: settings.ipv6PrefixBits,
       usageBy: settings.usageBy,
       flushDenials: async () => this.#denials?.flush(),
+      // Each request may meet another worker.
+      usageTail: options.worker === undefined ? options.usageTail : undefined,
       nowMs: rolloutTime?.nowMs,
     });
   }

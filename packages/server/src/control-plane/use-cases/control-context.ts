@@ -2,6 +2,7 @@ import type { PolicyStore } from "@sluice/sql";
 import type { Limiter, PolicySet } from "sluice";
 import type { OwnHotKeys } from "../../observe/hot-keys/own-hot-keys.ts";
 import type { Logger } from "../../observe/telemetry/logger.ts";
+import type { UsageTail } from "../../observe/usage-events/usage-tail.ts";
 import type { Refusals } from "../audit/refusals.ts";
 import type { DocumentReader } from "../documents/read-documents.ts";
 import type { WorkerThread } from "../worker-thread/worker-thread.ts";
@@ -29,6 +30,8 @@ export interface ControlContext {
   readonly usageBy: readonly string[];
   /** Stores the denials that this node has sampled. Never rejects. */
   readonly flushDenials: () => Promise<void>;
+  /** The latest usage events of this node. Undefined: they cannot be watched, because it is one of several workers. */
+  readonly usageTail: Pick<UsageTail, "read"> | undefined;
   readonly reader: DocumentReader;
   readonly refusals: Refusals;
   /** Runs work that a request can make arbitrarily long. */

@@ -4,6 +4,7 @@ import { canonicalSubject } from "../documents/canonical-subject.ts";
 import type { UsageControl, UsageRequest, UsageView } from "../usage-control.ts";
 import { readStore } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
+import { createUsageTail } from "./control-usage-events.ts";
 import { findOwned } from "./find-owned.ts";
 import { parsePageLimit, renderPage } from "./page.ts";
 import { sumUsage } from "./sum-usage.ts";
@@ -20,6 +21,7 @@ export function createUsageControl(context: ControlContext): UsageControl {
         sumUsage(view, request, findOwned(actor.caller, context), context),
       ),
 
+    tail: createUsageTail(context),
     list: (actor, request) =>
       readStore(context, actor, { action: "usage.list", kind: "usage", target: "" }, async (view) => {
         const limit = parsePageLimit(request);

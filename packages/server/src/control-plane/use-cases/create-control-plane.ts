@@ -2,6 +2,7 @@ import type { PolicyStore } from "@sluice/sql";
 import type { Limiter, PolicySet } from "sluice";
 import type { OwnHotKeys } from "../../observe/hot-keys/own-hot-keys.ts";
 import type { Logger } from "../../observe/telemetry/logger.ts";
+import type { UsageTail } from "../../observe/usage-events/usage-tail.ts";
 import { createRefusals } from "../audit/refusals.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import { createDocumentReader } from "../documents/read-documents.ts";
@@ -41,6 +42,8 @@ export interface ControlPlaneOptions {
   readonly usageBy?: readonly string[] | undefined;
   /** Stores the denials that this node has sampled. Must not reject. Absent: it samples none. */
   readonly flushDenials?: (() => Promise<void>) | undefined;
+  /** The latest usage events of this node. Absent: they cannot be watched. */
+  readonly usageTail?: Pick<UsageTail, "read"> | undefined;
   /** How many refusals per minute are audited. */
   readonly refusalsPerMinute?: number | undefined;
   /** The bounds of work in another thread. */
@@ -70,6 +73,7 @@ export function createControlPlane(options: ControlPlaneOptions): RunningControl
     hotKeys: options.hotKeys ?? (async () => []),
     usageBy: options.usageBy ?? ["tenant"],
     flushDenials: options.flushDenials ?? (async () => {}),
+    usageTail: options.usageTail,
     reader: createDocumentReader(),
     refusals,
     thread: createWorkerThread(options.thread),

@@ -1,7 +1,7 @@
-import { denial, renderDenialCsv, renderUsageCsv, usagePeriod } from "@sluice/protocol/admin";
+import { denial, renderDenialCsv, renderUsageCsv, usageEvents, usagePeriod } from "@sluice/protocol/admin";
 import type { HttpResponse } from "../../../data-plane/transports/http/exchange.ts";
 import type { DenialRequest } from "../../denial-control.ts";
-import type { UsageRequest } from "../../usage-control.ts";
+import type { UsageRequest, UsageTailRequest } from "../../usage-control.ts";
 import { answerCsv, answerPage } from "../answer.ts";
 import type { AdminContext, AdminRequest } from "../route.ts";
 import { wantsCsv } from "../wants-csv.ts";
@@ -28,6 +28,18 @@ export async function listUsage(
   return wantsCsv(format, headers)
     ? answerCsv(page, (items) => renderUsageCsv(items.map(usagePeriod.render)), url)
     : answerPage(page, usagePeriod.render, url);
+}
+
+interface UsageEventParameters extends Pick<UsageTailRequest, "after" | "policy" | "subject"> {
+  readonly wait_ms?: number;
+}
+
+export async function listUsageEvents(
+  { actor, query }: AdminRequest<undefined, UsageEventParameters>,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  const { wait_ms: waitMs = 0, ...rest } = query;
+  return { status: 200, body: usageEvents.render(await control.usage.tail(actor, { ...rest, waitMs })) };
 }
 
 interface DenialParameters

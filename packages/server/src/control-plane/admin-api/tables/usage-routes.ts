@@ -1,6 +1,6 @@
 import { choice, described, type Shape, text } from "sluice/shape";
 import { wholeNumber } from "../../../data-plane/transports/http/read-query.ts";
-import { listDenials, listUsage } from "../handlers/usage.ts";
+import { listDenials, listUsage, listUsageEvents } from "../handlers/usage.ts";
 import { maxVersion, pageQuery } from "../query-parameters.ts";
 import { type AdminRoute, adminRoute } from "../route.ts";
 
@@ -23,6 +23,9 @@ const word = text({ max: 256 });
 const when = wholeNumber({ min: 0, max: maxVersion });
 const subject = text({ max: 4_096 });
 const format = described(choice(["json", "csv"]), "The form of the answer. Default: as `Accept` says, else json");
+
+/** Shorter than a connection may stay silent while it waits for its answer. */
+const maxWaitMs = 20_000;
 
 const page = {
   description: "One page",
@@ -54,6 +57,25 @@ export const usageRoutes: readonly AdminRoute[] = [
     },
     answers: { 200: { ...page, content: ["UsagePage"] } },
     handle: listUsage,
+  }),
+  adminRoute({
+    method: "GET",
+    path: "/api/v1/usage/events",
+    summary: "Watch the usage events of the node that answers",
+    action: "usage.tail",
+    needs: "read",
+    query: {
+      after: described(word, "`next` of the previous answer. Default: only events from now on"),
+      wait_ms: described(
+        wholeNumber({ min: 0, max: maxWaitMs }),
+        "How long to wait for an event, in milliseconds, if there is none yet",
+        { default: 0 },
+      ),
+      policy: described(word, "Only events of this policy"),
+      subject: described(subject, "Only events whose `subject` or `data.key` is this"),
+    },
+    answers: { 200: { description: "The events since `after`, oldest first", content: ["UsageEvents"] } },
+    handle: listUsageEvents,
   }),
   adminRoute({
     method: "GET",

@@ -115,6 +115,7 @@ export async function prepareExamples(admin: StartedAdmin): Promise<RouteExample
     "DELETE /api/v1/kill-switch": { path: "/api/v1/kill-switch", query: { why: "over" } },
     "GET /api/v1/audit": { path: "/api/v1/audit", query: { kind: "policy", target: "orders" } },
     "GET /api/v1/usage": { path: "/api/v1/usage", query: { dimension: "tenant", group_by: "policy,subject" } },
+    "GET /api/v1/usage/events": { path: "/api/v1/usage/events", query: { policy: "orders", subject: "acme" } },
     "GET /api/v1/denials": { path: "/api/v1/denials", query: { dimension: "tenant", subject: "acme" } },
     "GET /api/v1/tokens": { path: "/api/v1/tokens" },
     "POST /api/v1/tokens": { path: "/api/v1/tokens", body: { name: "ci", role: "editor", team } },

@@ -8,6 +8,7 @@ import { type Role, rolePermissions, roles } from "../../../data-plane/access/ro
 import type { Service } from "../../../data-plane/service/service.ts";
 import { createOwnHotKeys } from "../../../observe/hot-keys/own-hot-keys.ts";
 import type { Logger } from "../../../observe/telemetry/logger.ts";
+import { UsageTail } from "../../../observe/usage-events/usage-tail.ts";
 import { createTestService, type ListeningTransport, listenForTest, silentLog } from "../../../testing/test-service.ts";
 import type { ControlPlane } from "../../control-plane.ts";
 import { assembleStored } from "../../testing/assemble-stored.ts";
@@ -88,6 +89,7 @@ export async function startAdmin(options: StartAdminOptions = {}): Promise<Start
     hotKeys: ownHotKeys,
     files: () => undefined,
     precedence: "files",
+    usageTail: new UsageTail({ watch: () => () => {} }),
   });
   const service = createTestService(limiter, {
     access: options.access ?? access,
