@@ -43,7 +43,7 @@ subject is their best case; with subjects that are each asked about rarely, the 
   grpc_memory: {
     title: "gRPC, one decision in each call, counters in memory",
     about: `Each server is asked by its own unary method, 512 calls at a time about one subject.
-Sluice finds the limit in its policies; the other two are told it by the caller.`,
+Sluice finds the limit in its policies; the other two get it from the caller.`,
   },
   grpc_batch_memory: {
     title: "gRPC, 64 decisions in each call, counters in memory",

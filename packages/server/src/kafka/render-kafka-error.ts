@@ -25,7 +25,7 @@ export function hasKafkaCode(error: unknown, ...codes: readonly string[]): boole
   return [...nestedErrors(error, 0)].some(({ apiId }) => typeof apiId === "string" && codes.includes(apiId));
 }
 
-/** Whether the brokers know no such topic. The client puts that into words of its own. */
+/** Whether the brokers know no such topic. The client words that differently. */
 export function isUnknownTopic(error: unknown): boolean {
   if (hasKafkaCode(error, "UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID")) return true;
   return [...nestedErrors(error, 0)].some(({ message }) => /^Unknown topic /.test(String(message)));

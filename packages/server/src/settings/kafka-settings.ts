@@ -4,7 +4,7 @@ import { right } from "./setting-readers.ts";
 export const saslMechanisms = ["off", "plain", "scram-sha-256", "scram-sha-512"] as const;
 export type SaslMechanism = (typeof saslMechanisms)[number];
 
-/** `kafka-1:9092` or `[::1]:9092`. Without a user: SASL has settings of its own. */
+/** `kafka-1:9092` or `[::1]:9092`. Without a user: SASL has separate settings. */
 const broker = /^(\[[\da-fA-F:.]+\]|[\w.-]+):(\d{1,5})$/;
 const topicName = { value: "<name>", pattern: /^[\w.-]{1,249}$/, expected: "up to 249 letters, digits or . _ -" };
 

@@ -191,7 +191,7 @@ export class StoreMetrics {
       one(
         "counter",
         "sluice_usage_untracked_decisions_total",
-        "Decisions whose subject has no usage history of its own, because too many subjects have one.",
+        "Decisions whose subject has no separate usage history, because too many subjects have one.",
         () => read().usage.untracked,
       ),
       one(
