@@ -1,5 +1,5 @@
-// npm run bench -- propagation [--changes 100] [--json] [--quick]: how long after a change was answered every node decides by it, if
-// nodes are notified, and if they only poll.
+// npm run bench -- propagation [--changes 100] [--kafka 127.0.0.1:9092] [--json] [--quick]: how long after a change was answered every
+// node decides by it, if nodes are notified, and if they only poll. Kafka is measured with the brokers that you name.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -13,6 +13,7 @@ const { values: args } = parseArgs({
     json: { type: "boolean", default: false },
     quick: { type: "boolean", default: false },
     changes: { type: "string", default: "100" },
+    kafka: { type: "string" },
   },
 });
 const changes = args.quick ? 3 : Number(args.changes);
@@ -60,6 +61,7 @@ async function measure(postgresUrl: string, redisUrl: string, push: string): Pro
     SLUICE_REDIS_URL: redisUrl,
     SLUICE_REDIS_PREFIX: push,
     SLUICE_PUSH: push,
+    ...(push === "kafka" && { SLUICE_KAFKA: args.kafka }),
     SLUICE_ADMIN_TOKEN_FILE: tokenFile,
   };
   const nodes: BenchNode[] = [];
@@ -89,7 +91,11 @@ function percentile(values: readonly number[], share: number): number {
   return Number(sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)]!.toFixed(1));
 }
 
-const ways = { listen_notify: "postgres", pub_sub: "redis", looking_only: "none" } as const;
+const ways = {
+  ...{ listen_notify: "postgres", pub_sub: "redis" },
+  ...(args.kafka !== undefined && { kafka_topic: "kafka" }),
+  looking_only: "none",
+};
 const [postgres, valkey] = await Promise.all([startPostgres(), startServer({ flavor: "valkey" })]);
 const result: Record<string, unknown> = { suite: "propagation", nodes: nodeCount, changes };
 try {
@@ -109,4 +115,5 @@ try {
 } finally {
   await Promise.all([postgres.close(), valkey.close()]);
 }
+if (args.kafka === undefined) console.log("  A Kafka topic was not measured: name brokers with --kafka.");
 if (args.json) console.log(JSON.stringify(result));
