@@ -29,6 +29,7 @@ export default defineConfig({
     // One more than there are cores on a small machine: many tests wait for servers that they stopped.
     maxWorkers: 3,
     pool: "forks",
+    setupFiles: ["./tests/seed-properties.ts"],
     // Long enough for a machine that is busy with other work: a timeout is for what hangs, not for what is slow.
     testTimeout: 60_000,
     hookTimeout: 60_000,

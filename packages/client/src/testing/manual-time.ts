@@ -49,7 +49,7 @@ export class ManualTime {
   }
 }
 
-/** Settles every promise that needs no input from outside. */
-export function settled(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
+/** Settles every promise that needs no input from outside, and what these do at the end of a turn, a few turns long. */
+export async function settled(): Promise<void> {
+  for (let turn = 0; turn < 4; turn++) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -22,7 +22,7 @@ import type { Stream } from "./stream.ts";
 /** Bytes of bodies that a client may send on all streams together before it gets a WINDOW_UPDATE. */
 export const connectionWindow: number = 4 * 1024 * 1024;
 
-/** After this many header blocks, messages, and KiB of them, other connections may have their turn. */
+/** After this many header blocks, cancelled calls, messages, and KiB of them, other connections may have their turn. */
 const workPerStep = 32;
 
 export interface FrameHandlerOptions {
@@ -312,6 +312,7 @@ export class FrameHandler implements FrameSink {
       throw new ConnectionError(ErrorCode.protocolError, "RST_STREAM is on no stream");
     if (!this.#resets.take(1, readNow))
       throw new ConnectionError(ErrorCode.enhanceYourCalm, "too many calls are cancelled");
+    this.#work += 1;
     const stream = this.#streams.find(streamId);
     if (stream === undefined) this.#spendNoise(1);
     else stream.close();
