@@ -90,7 +90,22 @@ describe("@fastify/rate-limit: theirs and ours in the same conversation", () => 
         expect(events[1]).toEqual(events[0]);
         for (const close of closing.splice(0)) await close();
       }),
-      { numRuns: 25 },
+      {
+        numRuns: 25,
+        // A block that outlasted its window began the count of denials anew, and with it the way to a ban.
+        examples: [
+          [
+            { max: 1, ban: 2, continueExceeding: true, enableDraftSpec: false },
+            [
+              { waitSec: 0, key: "a", url: "/" },
+              { waitSec: 0, key: "a", url: "/" },
+              { waitSec: 1, key: "a", url: "/" },
+              { waitSec: 1, key: "a", url: "/grouped" },
+              { waitSec: 0, key: "a", url: "/" },
+            ],
+          ],
+        ],
+      },
     );
   });
 

@@ -211,6 +211,7 @@ class SluiceLimiter implements Limiter {
     const resolution = this.#resolve(request);
     checkBlockable(resolution);
     await orUnavailable(() => this.counters.block(resolution.limits, forMs));
+    this.#decisions.block(resolution.limits, forMs);
     this.#previews.clear();
   }
 

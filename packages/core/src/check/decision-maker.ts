@@ -74,6 +74,12 @@ export class DecisionMaker {
     return decideBy(limit, cost, outcome, remaining, used, standing, atMs, noShadow, plainCheck);
   }
 
+  /** The subjects of these limits are blocked for so long. */
+  block(limits: readonly ResolvedLimit[], forMs: number): void {
+    for (const { limit, subject } of limits)
+      if (limit.blockable) this.#states.prolong({ identity: limit.identity, subject }, forMs);
+  }
+
   /** Whether the subject's state is surely normal and stays so, without looking it up. */
   #isUntroubled(
     { policy }: CompiledLimit,

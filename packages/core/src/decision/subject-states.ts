@@ -66,7 +66,13 @@ export class SubjectStates {
     return standing;
   }
 
-  #find(seen: Observation): number {
+  /** The subject is blocked for so long: what is known of it is remembered as much longer, so that its denials stay in a row. */
+  prolong(blocked: Pick<Observation, "identity" | "subject">, byMs: number): void {
+    const at = this.#find(blocked);
+    if (at >= 0) this.#table.numbers[at]! += byMs;
+  }
+
+  #find(seen: Pick<Observation, "identity" | "subject">): number {
     hashText(seen.identity, this.#hash);
     const { lo, hi } = this.#hash;
     hashText(seen.subject, this.#hash);
