@@ -28,8 +28,8 @@ const longestPaying = 64;
  * What one node holds of one counter: units that the central store has charged, to be spent here. It keeps these
  * promises, on which the bound in docs/leases.md rests:
  *
- * - The central store is told at most once what became of a unit. After a call without an answer it is unknown whether
- *   it was told, so the units then in hand are *strays*: they are spent until their hold ends, and never mentioned
+ * - The central store learns at most once what became of a unit. After a call without an answer it is unknown whether
+ *   it has, so the units then in hand are *strays*: they are spent until their hold ends, and never mentioned
  *   again.
  * - Nothing is spent after its hold, which is counted from before the central store was asked.
  * - Units reserved for a request that other counters still decide are kept until that is known.

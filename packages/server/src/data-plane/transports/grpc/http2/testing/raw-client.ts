@@ -49,7 +49,7 @@ export function message(bytes: Uint8Array): Buffer {
   return framed;
 }
 
-/** A client that sends whatever it is told to, and notes what the server says. */
+/** A client that sends any frames a test asks for, and records what the server answers. */
 export class RawClient {
   readonly socket: Socket;
   readonly answers: Map<number, RawAnswer> = new Map();
