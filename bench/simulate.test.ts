@@ -17,6 +17,6 @@ it("npm run bench -- simulate measures everything, and prints it last as one JSO
       one_policy_set_gzip: number,
       two_policy_sets: number,
     },
-    resident_mib: number,
+    large_log: { log_mib: 4, requests: number, resident_mib: number },
   });
 });

@@ -1,21 +1,29 @@
 // npm run bench -- simulate [--json] [--quick]: how many requests of an access log are replayed in a second of CPU time,
-// from the file to the report, and what the parts of that cost.
+// from the file to the report, what the parts of that cost, and how much memory a log of 2 GiB takes.
+import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { parseArgs } from "node:util";
+import { parseArgs, promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { Simulation, type SimulationReport } from "@sluice/simulate";
-import { fileSource, readLogs } from "@sluice/simulate/logs";
+import { fileSource, type LogSource, readLogs, streamSource } from "@sluice/simulate/logs";
 import { createLimiter, ManualClock, type PolicySet, parsePolicies } from "sluice";
 import { createRandom, createZipf } from "./measure/draw-keys.ts";
 
 const { values: args } = parseArgs({
-  options: { json: { type: "boolean", default: false }, quick: { type: "boolean", default: false } },
+  options: {
+    json: { type: "boolean", default: false },
+    quick: { type: "boolean", default: false },
+    /** Measures only a large log, in a process of its own: memory is that of a whole process. */
+    large: { type: "boolean", default: false },
+  },
 });
 
 /** The amount of work. A quick run shows that everything works; its numbers mean little. */
-const size = args.quick ? { requests: 20_000, rounds: 1 } : { requests: 1_000_000, rounds: 3 };
+const size = args.quick
+  ? { requests: 20_000, rounds: 1, largeBytes: 4 * 2 ** 20 }
+  : { requests: 1_000_000, rounds: 3, largeBytes: 2 * 2 ** 30 };
 const clients = 50_000;
 const perSecond = 2_000;
 const startMs = Date.UTC(2026, 0, 31, 12);
@@ -70,8 +78,12 @@ async function requestsPerCpuSecond(work: () => Promise<unknown>): Promise<numbe
 }
 
 async function replayLog(file: string, before: PolicySet | undefined): Promise<SimulationReport> {
+  return replaySource(await fileSource(file), before);
+}
+
+async function replaySource(source: LogSource, before: PolicySet | undefined): Promise<SimulationReport> {
   let simulation: Simulation | undefined;
-  await readLogs([await fileSource(file)], (request) => simulation!.add(request), {
+  await readLogs([source], (request) => simulation!.add(request), {
     onCarried(carried) {
       simulation = new Simulation({ candidate, now: before, carried });
     },
@@ -101,7 +113,41 @@ async function checkAlone(): Promise<void> {
   }
 }
 
+interface LargeLog {
+  readonly log_mib: number;
+  readonly requests: number;
+  readonly resident_mib: number;
+}
+
+/** A log that is made while it is read, and never held: what stays in memory is the simulation. */
+async function* makeLargeLog(): AsyncIterable<string> {
+  const drawClient = createZipf(clients, createRandom(1));
+  const linesPerChunk = 1_000;
+  let number = 0;
+  for (let bytes = 0; bytes < size.largeBytes; ) {
+    const chunk = Array.from({ length: linesPerChunk }, () => renderLine(number++, drawClient())).join("");
+    bytes += chunk.length;
+    yield chunk;
+  }
+}
+
+async function measureLargeLog(): Promise<LargeLog> {
+  const { requests } = await replaySource(streamSource("large.log", makeLargeLog()), now);
+  const { maxRSS } = process.resourceUsage();
+  return { log_mib: Math.round(size.largeBytes / 2 ** 20), requests, resident_mib: Math.round(maxRSS / 1024) };
+}
+
+async function measureElsewhere(): Promise<LargeLog> {
+  const words = ["-C", "source", process.argv[1]!, "--large", ...(args.quick ? ["--quick"] : [])];
+  const { stdout } = await promisify(execFile)(process.execPath, words);
+  return JSON.parse(stdout) as LargeLog;
+}
+
 async function main(): Promise<void> {
+  if (args.large) {
+    console.log(JSON.stringify(await measureLargeLog()));
+    return;
+  }
   const folder = mkdtempSync(path.join(tmpdir(), "sluice-bench-"));
   try {
     const file = path.join(folder, "access.log");
@@ -121,11 +167,14 @@ async function main(): Promise<void> {
         one_policy_set_gzip: await requestsPerCpuSecond(() => replayLog(`${file}.gz`, undefined)),
         two_policy_sets: await requestsPerCpuSecond(() => replayLog(file, now)),
       },
-      resident_mib: Math.round(process.memoryUsage.rss() / 2 ** 20),
+      large_log: await measureElsewhere(),
     };
     for (const [name, value] of Object.entries(result.requests_per_cpu_s))
       console.log(`${name.padEnd(24)} ${value.toLocaleString("en")} requests per CPU second`);
-    console.log(`${result.log_mib} MiB of log, ${result.resident_mib} MiB of memory`);
+    const { log_mib, requests, resident_mib } = result.large_log;
+    console.log(
+      `${log_mib} MiB of log, ${requests.toLocaleString("en")} requests: ${resident_mib} MiB of memory at most`,
+    );
     if (args.json) console.log(JSON.stringify(result));
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -1,5 +1,6 @@
-// npm run bench -- soak [--minutes 10] [--json] [--quick]: traffic over every protocol, connections that open and close, new subjects
-// and random bytes; after each round the memory that is left after garbage collection. It should be flat.
+// npm run bench -- soak [--minutes 10] [--sinks-down] [--json] [--quick]: traffic over every protocol, connections that open and close,
+// new subjects and random bytes; after each round the memory that is left after garbage collection. It should be flat. With
+// --sinks-down every decision is a usage event for sinks of every kind that are all dead, and the store of usage history is, too.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -7,9 +8,10 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { CheckBatchRequest, CheckRequest } from "@sluice/protocol";
+import { startPostgres } from "@sluice/test-servers";
 import { framed } from "./service/framed.ts";
 import { loadByH2load, loadByRedisBenchmark, loadByWrk } from "./service/load-tools.ts";
-import { startServed } from "./service/start-served.ts";
+import { type Served, startServed } from "./service/start-served.ts";
 import { wrkScript } from "./service/wrk-script.ts";
 
 const { values: args } = parseArgs({
@@ -17,11 +19,13 @@ const { values: args } = parseArgs({
     json: { type: "boolean", default: false },
     quick: { type: "boolean", default: false },
     minutes: { type: "string", default: "10" },
+    "sinks-down": { type: "boolean", default: false },
   },
 });
 const minutes = args.quick ? 0.05 : Number(args.minutes);
 if (!(minutes > 0 && minutes <= 24 * 60)) throw new Error("--minutes must be a number up to 1440");
-const calls = args.quick ? 200 : 20_000;
+/** Without sinks, memory is what counts: short rounds give more samples. */
+const calls = args.quick ? 200 : args["sinks-down"] ? 2_000 : 20_000;
 
 const root = path.join(import.meta.dirname, "..");
 execFileSync(path.join(root, "node_modules", ".bin", "tsc"), ["-b", "packages/server"], {
@@ -39,6 +43,7 @@ const policies = file(
   "policies.yaml",
   `policies:
   - { id: orders, match: { endpoint: /v1/orders }, limits: [{ by: [user], windows: [5/s, 100/m] }, { by: [tenant], windows: [1k/s] }], on_failure: open }
+  - { id: billed, match: { endpoint: /v1/elsewhere }, limits: [{ by: [user], windows: [5/s, 100/m] }], on_failure: open, events: each }
 `,
 );
 const dimensions = { tenant: "t", user: "u", endpoint: "/v1/orders" };
@@ -53,8 +58,38 @@ const post = file(
   wrkScript('{"dimensions":{"tenant":"t","user":"user-%d","endpoint":"/v1/elsewhere"}}', 20_000),
 );
 
-const server = await startServed("sluice", policies);
+const queue = 5_000;
+/** Nothing listens at port 1, and a write to this file fails as on a full disk. */
+const deadSinks = ["http://127.0.0.1:1/events", "redis://127.0.0.1:1", "kafka:", "file:/dev/full"];
+
+/** The server, of whose sinks none works. Its store is there when it starts, and gone before the first check. */
+async function startWithoutSinks(): Promise<Served> {
+  const postgres = await startPostgres();
+  try {
+    const settings = {
+      SLUICE_USAGE_EVENTS: deadSinks.join(","),
+      SLUICE_USAGE_EVENTS_QUEUE: String(queue),
+      SLUICE_KAFKA: "127.0.0.1:1",
+      SLUICE_STORE_URL: postgres.url,
+      SLUICE_ADMIN_PORT: "off",
+    };
+    return await startServed("sluice", policies, "", "off", JSON.stringify(settings));
+  } finally {
+    await postgres.close();
+  }
+}
+
+const server = args["sinks-down"] ? await startWithoutSinks() : await startServed("sluice", policies);
 const { http, grpc, resp } = server.ports;
+
+/** The sum of a metric over its labels, from the server's page. */
+async function readMetric(name: string): Promise<number> {
+  const page = await (await fetch(`http://127.0.0.1:${http}/metrics`)).text();
+  return [...page.matchAll(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, "gm"))].reduce(
+    (sum, [, value]) => sum + Number(value),
+    0,
+  );
+}
 
 /** Random bytes, seeded with the round's number, so that a round can be repeated. */
 function nonsense(seed: number): Buffer {
@@ -86,6 +121,7 @@ const samples: Sample[] = [];
 const startedMs = performance.now();
 const elapsed = (): number => (performance.now() - startedMs) / 60_000;
 let checks = 0;
+let events: { readonly waiting: number; readonly dropped: number; readonly sumsWaiting: number } | undefined;
 try {
   for (let round = 0; elapsed() < minutes; round++) {
     await loadByH2load(`http://127.0.0.1:${grpc}/sluice.v1.RateLimiter/Check`, unary, {
@@ -111,6 +147,12 @@ try {
       `\r${bar} ${elapsed().toFixed(1)} of ${minutes} min  heap ${heapMiB.toFixed(1)} MiB  resident ${rssMiB.toFixed(0)} MiB `,
     );
   }
+  if (args["sinks-down"])
+    events = {
+      waiting: await readMetric("sluice_usage_events_waiting"),
+      dropped: await readMetric("sluice_usage_events_dropped_total"),
+      sumsWaiting: await readMetric("sluice_usage_sums_waiting"),
+    };
 } finally {
   server.stop();
   rmSync(folder, { recursive: true, force: true });
@@ -142,10 +184,22 @@ const result = {
     last: rounded(samples.at(-1)!.rssMiB),
     per_minute: rounded(slope(({ rssMiB }) => rssMiB)),
   },
+  ...(events && {
+    sinks_down: deadSinks.map((sink) => sink.slice(0, sink.indexOf(":"))),
+    events_waiting: events.waiting,
+    most_events_waiting: queue * deadSinks.length,
+    events_dropped: events.dropped,
+    sums_waiting: events.sumsWaiting,
+  }),
 };
 console.log(
   `${result.checks} checks in ${result.minutes} min; in the second half the heap grew by ${result.heap_mib.per_minute} MiB a minute`,
 );
 console.log(`  heap      ${result.heap_mib.first} → ${result.heap_mib.last} MiB`);
+if (events !== undefined)
+  console.log(
+    `  ${deadSinks.length} dead sinks hold ${events.waiting} events of at most ${queue * deadSinks.length}, and dropped ${events.dropped}; ` +
+      `${events.sumsWaiting} sums wait for the store`,
+  );
 console.log(`  resident  ${result.resident_mib.first} → ${result.resident_mib.last} MiB`);
 if (args.json) console.log(JSON.stringify(result));

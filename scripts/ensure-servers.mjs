@@ -56,6 +56,13 @@ export const programs = [
     oldest: [1, 52],
   },
   {
+    name: "systemd-notify",
+    package: "systemd",
+    versionArgs: ["--version"],
+    version: /^systemd (\d+) \(\d+\.(\d+)/,
+    oldest: [252, 0],
+  },
+  {
     name: "promtool",
     package: "prometheus",
     versionArgs: ["--version"],
@@ -85,6 +92,18 @@ export const programs = [
     version: /^Version (\d+)\.(\d+)/m,
     oldest: [1, 7],
   },
+  // The container image is built and run.
+  { name: "buildah", versionArgs: ["--version"], version: /^buildah version (\d+)\.(\d+)/, oldest: [1, 28] },
+  { name: "podman", versionArgs: ["--version"], version: /^podman version (\d+)\.(\d+)/, oldest: [4, 3] },
+  { name: "runc", versionArgs: ["--version"], version: /^runc version (\d+)\.(\d+)/, oldest: [1, 1] },
+  {
+    name: "catatonit",
+    versionArgs: ["--version"],
+    version: /^(?:catatonit|tini) version (\d+)\.(\d+)/,
+    oldest: [0, 1],
+  },
+  // Its wrapper reads settings of the desktop, and prints them before its version if they are unusual.
+  { name: "chromium", debian: true, versionArgs: ["--version"], version: /^Chromium (\d+)\.(\d+)/m, oldest: [120, 0] },
   // Load generators for benchmarks.
   { name: "wrk", versionArgs: ["-v"], version: /^wrk (?:debian\/)?(\d+)\.(\d+)/, oldest: [4, 1] },
   {

@@ -17,6 +17,13 @@ const generated = [
   { folder: "packages/protocol/src/generated", from: "scripts/render-protocol.mjs", render: "renderProtocol" },
   { file: "docs/policy.schema.json", from: "packages/core/src/index.ts", render: "policyFileSchema" },
   { file: "packages/redis/src/scripts.generated.ts", from: "scripts/embed-lua.mjs", render: "renderScripts" },
+  { folder: "packages/console/dist", from: "scripts/render-console.mjs", render: "renderConsole" },
+  {
+    file: "deploy/helm/sluice/files/alerts.yaml",
+    from: "scripts/render-chart-alerts.mjs",
+    render: "renderChartAlerts",
+  },
+  { folder: "deploy/grafana/dashboards", from: "scripts/render-dashboards.mjs", render: "renderDashboards" },
   { file: "tests/repository/public-surface.txt", from: "tests/repository/public-surface.ts", render: "renderSurface" },
 ];
 

@@ -127,6 +127,15 @@ function withoutSource(value) {
 }
 
 /**
+ * Whether a package is files that `npm run generate` made and that are committed: it has nothing to import.
+ *
+ * @param {PublicPackage} one
+ */
+function isBundle({ manifest }) {
+  return Object.keys(manifest.exports ?? {}).every((subpath) => subpath.endsWith(".json"));
+}
+
+/**
  * Lays the packages out as in the repository, with everything that is installed there.
  *
  * @param {string} stage
@@ -137,16 +146,22 @@ function stagePackages(stage, packages) {
   const { references } = JSON.parse(readFileSync(path.join(repositoryRoot, "tsconfig.json"), "utf8"));
   const isPublic = (/** @type {{ path: string }} */ { path: project }) =>
     folders.some((folder) => `${project}/`.startsWith(folder));
-  writeJson(path.join(stage, "tsconfig.json"), { files: [], references: references.filter(isPublic) });
+  const bundles = packages.filter(isBundle).map(({ folder }) => folder);
+  const compiled = references
+    .filter(isPublic)
+    .filter((/** @type {{ path: string }} */ one) => !bundles.includes(one.path));
+  writeJson(path.join(stage, "tsconfig.json"), { files: [], references: compiled });
   cpSync(path.join(repositoryRoot, "tsconfig.base.json"), path.join(stage, "tsconfig.base.json"));
   const own = new Map(packages.map(({ folder, manifest }) => [manifest.name, path.join(stage, folder)]));
   linkInstalled(path.join(repositoryRoot, "node_modules"), path.join(stage, "node_modules"), own);
-  for (const { folder } of packages) {
+  for (const one of packages) {
+    const { folder } = one;
+    const left = isBundle(one) ? new Set(["node_modules"]) : leftBehind;
     const from = path.join(repositoryRoot, folder);
     const to = path.join(stage, folder);
     cpSync(from, to, {
       recursive: true,
-      filter: (file) => !leftBehind.has(path.basename(file)) || path.dirname(file) !== path.normalize(from),
+      filter: (file) => !left.has(path.basename(file)) || path.dirname(file) !== path.normalize(from),
     });
     if (!existsSync(path.join(to, "LICENSE"))) cpSync(path.join(repositoryRoot, "LICENSE"), path.join(to, "LICENSE"));
     const nested = path.join(from, "node_modules");

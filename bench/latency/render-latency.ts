@@ -26,8 +26,8 @@ const protocolTitles: Readonly<Record<Protocol, string>> = { grpc: "gRPC", http:
 
 /** The section of docs/benchmarks.md. */
 export function renderLatency(result: LatencyResult): string {
-  const rows = eachOf(setupTitles).flatMap((setup) =>
-    eachOf(protocolTitles).map((protocol) => {
+  const rows = listNames(setupTitles).flatMap((setup) =>
+    listNames(protocolTitles).map((protocol) => {
       const measured = result[setup][protocol];
       return [
         setupTitles[setup],
@@ -52,21 +52,23 @@ export function renderLatency(result: LatencyResult): string {
     `With \`deadline: 3ms\` that share is ${renderShares(result.valkey_deadline_3ms)};`,
     `with the default it is ${renderShares(result.valkey)}.`,
     "A short deadline bounds what a caller waits, at the price of these decisions.",
+    "If more than 1 % of the calls miss it within 30 s, the breaker opens, and nearly all decisions do without counters",
+    "until a probe is answered: choose a deadline well above the 99th percentile of your own servers.",
   ].join("\n");
 }
 
-function eachOf<Name extends string>(titles: Readonly<Record<Name, string>>): readonly Name[] {
+function listNames<Name extends string>(titles: Readonly<Record<Name, string>>): readonly Name[] {
   return Object.keys(titles) as Name[];
 }
 
 function renderVerdict(measured: MeasuredLatency): string {
   const titles = { p50_ms: "p50", p99_ms: "p99", p999_ms: "p99.9" };
-  const missed = eachOf(titles).filter((one) => measured[one] > goal[one]);
+  const missed = listNames(titles).filter((one) => measured[one] > goal[one]);
   return missed.length === 0 ? "yes" : `no: ${missed.map((one) => titles[one]).join(", ")}`;
 }
 
 function renderShares(byProtocol: Readonly<Record<Protocol, MeasuredLatency>>): string {
-  const shares = eachOf(protocolTitles).map(
+  const shares = listNames(protocolTitles).map(
     (protocol) => `${renderShare(byProtocol[protocol].degraded_share)} over ${protocolTitles[protocol]}`,
   );
   return `${shares.slice(0, -1).join(", ")} and ${shares.at(-1)}`;

@@ -57,14 +57,14 @@ export async function installPeers(options: InstallOptions): Promise<Installatio
 /** The program, or why there is none. */
 async function installPeer({ title, releases }: PeerProgram, options: InstallOptions): Promise<InstalledPeer | string> {
   const reasons: string[] = [];
-  const ready = releases.find((release) => existsSync(programOf(release, options)));
-  if (ready !== undefined) return { program: programOf(ready, options), version: describeRelease(ready) };
+  const ready = releases.find((release) => existsSync(findProgram(release, options)));
+  if (ready !== undefined) return { program: findProgram(ready, options), version: describeRelease(ready) };
   if (!options.build) return `${title} has not been built yet; run npm run bench -- peers without --no-install`;
   for (const release of releases) {
     options.progress(`building ${describeRelease(release)}, once; this takes minutes`);
     try {
       await build(release, options);
-      return { program: programOf(release, options), version: describeRelease(release) };
+      return { program: findProgram(release, options), version: describeRelease(release) };
     } catch (error) {
       reasons.push((error as Error).message);
     }
@@ -72,7 +72,7 @@ async function installPeer({ title, releases }: PeerProgram, options: InstallOpt
   return reasons.join("; ");
 }
 
-function programOf(release: Release, { folder }: InstallOptions): string {
+function findProgram(release: Release, { folder }: InstallOptions): string {
   return path.join(folder, "bin", describeRelease(release).replaceAll(/[^\w.-]+/g, "-"));
 }
 
@@ -80,11 +80,11 @@ async function build(release: Release, options: InstallOptions): Promise<void> {
   const place = path.join(options.folder, "build");
   await rm(place, { recursive: true, force: true });
   await mkdir(place, { recursive: true });
-  await mkdir(path.dirname(programOf(release, options)), { recursive: true });
+  await mkdir(path.dirname(findProgram(release, options)), { recursive: true });
   const built =
     release.kind === "go" ? await buildGo(release, place, options) : await buildCrate(release, place, options);
   // In one step, so that a build that was interrupted leaves no half of a program.
-  await rename(built, programOf(release, options));
+  await rename(built, findProgram(release, options));
   await rm(place, { recursive: true, force: true });
 }
 

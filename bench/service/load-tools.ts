@@ -95,6 +95,8 @@ export async function loadByWrk(url: string, script: string, seconds: number, co
     "--threads=1",
     `--connections=${connections}`,
     `--duration=${seconds}s`,
+    // Two seconds by default, which a busy machine exceeds.
+    "--timeout=30s",
     "--latency",
     `--script=${script}`,
     url,

@@ -23,16 +23,17 @@ const silent = { debug() {}, info() {}, warn() {}, error() {} };
 
 /**
  * Sluice as users serve it, with a limit that is never reached. Its bound on the check rate is lifted, because the rate is measured.
- * Counters on a server decide every check, unless leases are on.
+ * Counters on a server decide every check, unless leases are on. `settings` is JSON of further variables.
  */
-async function serveSluice(policies: string, redis: string | undefined, leases: string): Promise<Ports> {
+async function serveSluice(policies: string, redis: string, leases: string, settings: string): Promise<Ports> {
   const reading = parseSettings({
     RATE_LIMIT_CONFIG: policies,
-    ...(redis === undefined ? {} : { SLUICE_REDIS_URL: redis, SLUICE_LEASES: leases }),
+    ...(redis === "" ? {} : { SLUICE_REDIS_URL: redis, SLUICE_LEASES: leases }),
     SLUICE_HTTP_PORT: "0",
     SLUICE_GRPC_PORT: "0",
     SLUICE_RESP_PORT: "0",
     SLUICE_MAX_CHECKS_PER_SECOND: "0",
+    ...JSON.parse(settings),
   });
   if (reading.kind === "problems") throw new Error(JSON.stringify(reading.problems));
   const { addresses } = await startDaemon({ settings: reading.settings, log: silent });
@@ -113,9 +114,9 @@ async function serveFastifyEcho(): Promise<Ports> {
   return { http: (app.server.address() as AddressInfo).port };
 }
 
-const [name, policies = "", redis, leases = "off"] = process.argv.slice(2);
+const [name, policies = "", redis = "", leases = "off", settings = "{}"] = process.argv.slice(2);
 const serve = {
-  sluice: () => serveSluice(policies, redis, leases),
+  sluice: () => serveSluice(policies, redis, leases, settings),
   "grpc-js echo": serveGrpcEcho,
   "fastify echo": serveFastifyEcho,
   "node echo": serveNodeEcho,

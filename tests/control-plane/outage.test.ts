@@ -37,6 +37,8 @@ afterAll(async () => {
 
 const readStoreState = async (node: Sluice): Promise<Record<string, unknown>> => (await readStatus(node)).store;
 
+const keptOut = { allowed: false, reason: "blocked", retry_after_ms: expect.any(Number) };
+
 describe("a fleet whose store and control plane fail", () => {
   it("continues to decide when the control plane is killed, and follows the next one", async () => {
     await steering.kill();
@@ -44,6 +46,14 @@ describe("a fleet whose store and control plane fail", () => {
     steering = await fleet.start("steering");
     await steerWell(steering, fleet, "POST", "/import", twoPolicies(2));
     await untilAll([steering, deciding], { limit: 2 });
+  }, 120_000);
+
+  it("applies a disabled policy and a blocked subject on every node", async () => {
+    await steerWell(steering, fleet, "PUT", "/policies/q/disable", { for_ms: 3_600_000, why: "a drill" });
+    await steerWell(steering, fleet, "PUT", "/subjects/user/kept-out/block", { for_ms: 3_600_000, why: "a drill" });
+    await untilAll([steering, deciding], { allowed: true, reason: "unlimited", policy: "q" }, "q");
+    for (const node of [steering, deciding])
+      await vi.waitFor(async () => expect(await decide(node, "p", "kept-out")).toMatchObject(keptOut), patience);
   }, 120_000);
 
   it("continues to decide when PostgreSQL is killed, is ready, and says how long it was unavailable", async () => {
@@ -73,6 +83,9 @@ describe("a fleet whose store and control plane fail", () => {
       state: expect.stringMatching(/away|expired/),
     });
     expect(deciding.log).toContain("policies from the snapshot decide");
+    expect(await decide(deciding, "p", "kept-out")).toMatchObject(keptOut);
+    expect(await decide(deciding, "q")).toMatchObject({ allowed: true, reason: "unlimited" });
+    expect(await readStoreState(deciding)).toMatchObject({ disabled: [{ policy: "q", mode: "allow" }], blocked: 1 });
     await expect(fleet.start("new")).rejects.toThrow("with --policy-snapshot a server can start without it");
   }, 120_000);
 

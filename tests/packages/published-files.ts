@@ -70,8 +70,13 @@ function findUnreached(folder: string, files: readonly string[], entries: readon
       problems.push(`${from} leads to ${file}, which is not there`);
       return;
     }
-    if (!/\.[jt]s$/.test(file)) return;
+    if (!/\.([jt]s|html)$/.test(file)) return;
     const text = readFileSync(path.join(folder, file), "utf8");
+    if (file.endsWith(".html")) {
+      for (const [, named = ""] of text.matchAll(/ (?:src|href)="\/([^"]+\.js)"/g))
+        visit(path.join(path.dirname(file), named), file);
+      return;
+    }
     // A user of a module may need the types of the modules it imports.
     const declaration = `${moduleName(file)}.d.ts`;
     if (files.includes(declaration)) visit(declaration, file);
@@ -82,7 +87,8 @@ function findUnreached(folder: string, files: readonly string[], entries: readon
       visit(path.join(path.dirname(file), specifier.replace(/(?<!\.d)\.ts$/, ".d.ts")), file);
     }
   };
-  for (const entry of entries) visit(entry, "package.json");
+  // Pages are entries too: browsers begin with them.
+  for (const entry of [...entries, ...files.filter((file) => file.endsWith(".html"))]) visit(entry, "package.json");
   // A declaration may be all that is needed of a module.
   const modules = new Set(files.filter((file) => /^dist\/.*\.[jt]s$/.test(file)).map(moduleName));
   for (const file of reached) modules.delete(moduleName(file));

@@ -1,4 +1,4 @@
-import { isNode, lineOf, parseModule, type SyntaxNode, walk } from "./module-syntax.ts";
+import { findLine, isNode, parseModule, type SyntaxNode, walk } from "./module-syntax.ts";
 import { isTest, isTypeScript, type SourceTree } from "./source-tree.ts";
 
 const clockFile = "packages/core/src/clock.ts";
@@ -22,9 +22,9 @@ function findAccess(
   const problems: string[] = [];
   for (const [file, text] of tree) {
     if (!isTypeScript(file) || isTest(file) || !guarded(file)) continue;
-    walk(parseModule(text), (node, parent) => {
+    walk(parseModule(text, file), (node, parent) => {
       if (!offends(node, parent)) return;
-      const line = lineOf(text, node);
+      const line = findLine(text, node);
       problems.push(`${file}:${line} ${text.split("\n")[line - 1]?.trim()}`);
     });
   }

@@ -16,11 +16,12 @@ describe("file names", () => {
     "src/counter-manager.ts",
     "src/CounterStore.ts",
     "src/counter_store.ts",
+    "src/CounterTable.tsx",
   ])("are refused when like %s", (file) => {
     expect(findPoorNames([file])).not.toEqual([]);
   });
 
-  it.each(["src/counter-store.ts", "src/ipv6.test.ts", "README.md", "vitest.config.ts"])(
+  it.each(["src/counter-store.ts", "src/counter-table.tsx", "src/ipv6.test.ts", "README.md", "vitest.config.ts"])(
     "are accepted when like %s",
     (file) => {
       expect(findPoorNames([file])).toEqual([]);

@@ -14,7 +14,7 @@ export function findPoorNames(files: Iterable<string>): readonly string[] {
     const empty = words.find((word) => emptyWords.has(word));
     if (empty !== undefined) problems.push(`${file}: "${empty}" does not say what is inside`);
     const name = file.split("/").at(-1) ?? "";
-    if (/\.m?ts$|\.mjs$/.test(name) && !/^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z]+)+$/.test(name)) {
+    if (/\.m?tsx?$|\.mjs$/.test(name) && !/^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z]+)+$/.test(name)) {
       problems.push(`${file}: sources are named in kebab-case`);
     }
   }

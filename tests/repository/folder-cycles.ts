@@ -13,7 +13,7 @@ export function findFolderCycles(tree: SourceTree): readonly string[] {
   const arrowsByFolder = new Map<string, Map<string, Set<string>>>();
   for (const [file, text] of tree) {
     if (!/^packages\/[^/]+\/src\//.test(file) || !isTypeScript(file) || isTest(file) || isTestTool(file)) continue;
-    for (const { specifier } of findImports(text)) {
+    for (const { specifier } of findImports(text, file)) {
       if (specifier.startsWith(".")) addArrow(arrowsByFolder, file, resolveRelative(file, specifier));
     }
   }

@@ -51,6 +51,8 @@ describe("import arrows", () => {
     ["the database in the command line", "packages/cli/src/a.ts", 'import "@sluice/sql";'],
     ["a command in what it is written with", "packages/cli/src/terminal/a.ts", 'import "../commands/b.ts";'],
     ["the command line in the server", "packages/server/src/a.ts", 'import "@sluice/cli";'],
+    ["the shell in a view of the console", "packages/console/src/views/a.tsx", 'import "../app/b.tsx"; <a />;'],
+    ["the server in the console", "packages/console/src/ui/a.tsx", 'import "@sluice/server"; <a />;'],
   ])("forbid %s", (_what, file, text) => {
     expect(findProblems(file, text)).toHaveLength(1);
   });
@@ -67,6 +69,7 @@ describe("import arrows", () => {
     ["boot in a test of the data plane", `${server}/data-plane/a.test.ts`, 'import "../boot/b.ts";'],
     ["vitest in a test of core", "packages/core/src/a.test.ts", 'import { it } from "vitest";'],
     ["loading the server in one file", "packages/cli/src/load-server.ts", 'await import("@sluice/server/command");'],
+    ["a view in the console's shell", "packages/console/src/app/a.tsx", 'import "../views/b.tsx"; <a />;'],
     ["core in the bench", "bench/a.ts", 'import "sluice";'],
     ["the server in the bench", "bench/a.ts", 'import "@sluice/server";'],
   ])("allow %s", (_what, file, text) => {

@@ -17,9 +17,9 @@ export function findImportCycles(tree: SourceTree): readonly string[] {
       return;
     }
     const text = tree.get(file);
-    if (text === undefined || finished.has(file)) return;
+    if (text === undefined || finished.has(file) || !isTypeScript(file)) return;
     trail.push(file);
-    for (const { specifier } of findImports(text)) {
+    for (const { specifier } of findImports(text, file)) {
       if (specifier.startsWith(".")) visit(resolveRelative(file, specifier));
     }
     trail.pop();

@@ -15,8 +15,9 @@ export interface ModuleImport {
   readonly isLoaded: boolean;
 }
 
-export function parseModule(text: string): SyntaxNode {
-  return parseAst(text, { lang: "ts" }) as unknown as SyntaxNode;
+/** `file` decides whether `<a>` begins an element or a type. */
+export function parseModule(text: string, file = "module.ts"): SyntaxNode {
+  return parseAst(text, { lang: file.endsWith("x") ? "tsx" : "ts" }) as unknown as SyntaxNode;
 }
 
 /** Calls `visit` for the node and all below it, with its parent. */
@@ -37,7 +38,7 @@ export function isNode(value: unknown): value is SyntaxNode {
   return typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
 }
 
-export function lineOf(text: string, node: SyntaxNode): number {
+export function findLine(text: string, node: SyntaxNode): number {
   return text.slice(0, node.start).split("\n").length;
 }
 
@@ -49,13 +50,30 @@ const importing = new Set([
   "TSImportType",
 ]);
 
-export function findImports(text: string): readonly ModuleImport[] {
+/** By text: several guards look at the imports of every module. */
+const known = new Map<string, readonly ModuleImport[]>();
+
+/** A module's name, as a string or, in built code, as a template without expressions. */
+function findSpecifier(source: unknown): string | undefined {
+  if (!isNode(source)) return undefined;
+  if (typeof source.value === "string") return source.value;
+  const { quasis } = source;
+  if (source.type !== "TemplateLiteral" || !Array.isArray(quasis) || quasis.length !== 1) return undefined;
+  const text: unknown = quasis[0].value.cooked;
+  return typeof text === "string" ? text : undefined;
+}
+
+export function findImports(text: string, file?: string): readonly ModuleImport[] {
+  const before = known.get(text);
+  if (before !== undefined) return before;
   const found: ModuleImport[] = [];
-  walk(parseModule(text), (node) => {
-    if (!importing.has(node.type) || !isNode(node.source) || typeof node.source.value !== "string") return;
+  walk(parseModule(text, file), (node) => {
+    const specifier = importing.has(node.type) ? findSpecifier(node.source) : undefined;
+    if (specifier === undefined) return;
     const isLoaded = node.type === "ImportExpression" || node.type === "TSImportType";
-    found.push({ specifier: node.source.value, line: lineOf(text, node), isLoaded });
+    found.push({ specifier, line: findLine(text, node), isLoaded });
   });
+  known.set(text, found);
   return found;
 }
 

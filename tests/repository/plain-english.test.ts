@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { dialect, findOddEnglish, longestLine } from "./plain-english.ts";
 import { readSourceTree } from "./source-tree.ts";
 
-function problemsOf(text: string): readonly string[] {
+function findProblems(text: string): readonly string[] {
   return findOddEnglish(new Map([["docs/page.md", text]]));
 }
 
@@ -29,28 +29,28 @@ describe("what people read", () => {
       "It refuses what is no address.",
       "Every node hears of it.",
     ];
-    expect(examples.map((example) => problemsOf(example).length)).toEqual(dialect.map(() => 1));
+    expect(examples.map((example) => findProblems(example).length)).toEqual(dialect.map(() => 1));
   });
 
   it("is named by file and line, with what to write", () => {
-    expect(problemsOf("# Page\n\nThis is for\nwho calls.\n")).toEqual([
+    expect(findProblems("# Page\n\nThis is for\nwho calls.\n")).toEqual([
       "docs/page.md:3 says “for who”: write “for code that …”, “for clients that …”",
     ]);
   });
 
   it("is not code", () => {
-    expect(problemsOf("Say `--for <while>`.\n\n```text\nnobody can\n```\n")).toEqual([]);
-    expect(problemsOf(`\`\`\`\n${"x".repeat(longestLine + 1)}\n\`\`\`\n`)).toEqual([]);
+    expect(findProblems("Say `--for <while>`.\n\n```text\nnobody can\n```\n")).toEqual([]);
+    expect(findProblems(`\`\`\`\n${"x".repeat(longestLine + 1)}\n\`\`\`\n`)).toEqual([]);
   });
 
   it("has lines that fit, but for tables and link definitions", () => {
     const long = "x".repeat(longestLine);
-    expect(problemsOf(`# Page\n\n${long}\n`)).toEqual([]);
-    expect(problemsOf(`# Page\n\n${long}x\n`)).toEqual([`docs/page.md:3 has ${longestLine + 1} characters`]);
-    expect(problemsOf(`| ${long} |\n[page]: https://example.com/${long}\n`)).toEqual([]);
+    expect(findProblems(`# Page\n\n${long}\n`)).toEqual([]);
+    expect(findProblems(`# Page\n\n${long}x\n`)).toEqual([`docs/page.md:3 has ${longestLine + 1} characters`]);
+    expect(findProblems(`| ${long} |\n[page]: https://example.com/${long}\n`)).toEqual([]);
     // In characters, not in bytes or UTF-16 units.
-    expect(problemsOf("→".repeat(longestLine))).toEqual([]);
-    expect(problemsOf("😀".repeat(longestLine))).toEqual([]);
+    expect(findProblems("→".repeat(longestLine))).toEqual([]);
+    expect(findProblems("😀".repeat(longestLine))).toEqual([]);
   });
 
   it("is the strings and comments of TypeScript, without the code in them", () => {

@@ -1,5 +1,5 @@
 import path from "node:path";
-import { isNode, lineOf, parseModule, type SyntaxNode, walk } from "./module-syntax.ts";
+import { findLine, isNode, parseModule, type SyntaxNode, walk } from "./module-syntax.ts";
 import { isTypeScript, type SourceTree } from "./source-tree.ts";
 
 /** Pages whose prose is guarded. */
@@ -20,6 +20,7 @@ const code: readonly string[] = [
   "bench/**/*.ts",
   "packages/cli/src/**/*.ts",
   "packages/client/src/**/*.ts",
+  "packages/console/src/**/*.{ts,tsx}",
   "packages/core/src/**/*.ts",
   "packages/middleware/src/**/*.ts",
   "packages/pace/src/**/*.ts",
@@ -71,7 +72,7 @@ export function findOddEnglish(tree: SourceTree, globs: readonly string[] = guar
 
 function readPassages(file: string, text: string): readonly Passage[] {
   if (file.endsWith(".lua")) return [{ line: 1, text: readLuaComments(text) }];
-  return isTypeScript(file) ? readModule(text) : [{ line: 1, text: readProse(text) }];
+  return isTypeScript(file) ? readModule(text, file) : [{ line: 1, text: readProse(text) }];
 }
 
 interface Passage {
@@ -79,12 +80,18 @@ interface Passage {
   readonly text: string;
 }
 
+/** The same; a phrase may continue in the next line. */
+const anywhere = dialect.map(
+  ([phrase, instead]) => [new RegExp(phrase.source.replaceAll(" ", "\\s+"), "gi"), instead] as const,
+);
+/** Most passages have none of them, which one look shows. */
+const any = new RegExp(anywhere.map(([phrase]) => phrase.source).join("|"), "i");
+
 function findDialect(file: string, passage: Passage): readonly string[] {
   const problems: string[] = [];
-  for (const [phrase, instead] of dialect) {
-    // A phrase may continue in the next line.
-    const anywhere = new RegExp(phrase.source.replaceAll(" ", "\\s+"), "gi");
-    for (const { 0: found, index } of passage.text.matchAll(anywhere)) {
+  if (!any.test(passage.text)) return problems;
+  for (const [phrase, instead] of anywhere) {
+    for (const { 0: found, index } of passage.text.matchAll(phrase)) {
       const line = passage.line + passage.text.slice(0, index).split("\n").length - 1;
       problems.push(`${file}:${line} says “${found.replaceAll(/\s+/g, " ")}”: write ${instead}`);
     }
@@ -120,13 +127,13 @@ function blank(text: string): string {
 }
 
 /** The strings of a module, and its comments. */
-function readModule(text: string): readonly Passage[] {
+function readModule(text: string, file: string): readonly Passage[] {
   const passages: Passage[] = [];
   const literals: SyntaxNode[] = [];
-  walk(parseModule(text), (node) => {
-    if (node.type === "Literal" || node.type === "TemplateElement") literals.push(node);
+  walk(parseModule(text, file), (node) => {
+    if (["Literal", "TemplateElement", "JSXText"].includes(node.type)) literals.push(node);
     const literal = findLiteral(node);
-    if (literal !== undefined) passages.push({ line: lineOf(text, node), text: literal });
+    if (literal !== undefined) passages.push({ line: findLine(text, node), text: literal });
   });
   return [...passages, { line: 1, text: readComments(text, literals) }];
 }
@@ -154,8 +161,9 @@ function cover(text: string): string {
   return text.replaceAll(/\S/g, "·");
 }
 
-/** The text of a string, in the lines of its source: an escape is neither a letter nor a line. */
+/** The text of a string or in an element, in the lines of its source: an escape is neither a letter nor a line. */
 function findLiteral(node: SyntaxNode): string | undefined {
+  if (node.type === "JSXText") return findProse(String(node.value));
   if (node.type === "Literal" && typeof node.value === "string") return findProse(withoutEscapes(String(node.raw)));
   if (node.type !== "TemplateLiteral" || !Array.isArray(node.quasis)) return undefined;
   // A substitution may be any word.

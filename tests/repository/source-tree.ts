@@ -10,7 +10,7 @@ export const repositoryRoot: string = fileURLToPath(new URL("../..", import.meta
 /** `.git` is a file in a worktree. */
 const ignored = new Set(["node_modules", ".git", "dist", "coverage", ".sluice"]);
 
-/** Every text file that is, or is about to be, committed. */
+/** Every file that is, or is about to be, committed. Pictures and other binary files have an empty text. */
 export function readSourceTree(root: string = repositoryRoot): SourceTree {
   const tree = new Map<string, string>();
   const visit = (folder: string): void => {
@@ -20,7 +20,7 @@ export function readSourceTree(root: string = repositoryRoot): SourceTree {
       if (entry.isDirectory()) visit(file);
       else if (entry.isFile() && !file.endsWith(".tsbuildinfo")) {
         const text = readFileSync(path.join(root, file), "utf8");
-        if (!text.includes("\0")) tree.set(file, text);
+        tree.set(file, text.includes("\0") ? "" : text);
       }
     }
   };
@@ -29,9 +29,9 @@ export function readSourceTree(root: string = repositoryRoot): SourceTree {
 }
 
 export function isTypeScript(file: string): boolean {
-  return /\.[cm]?ts$/.test(file);
+  return /\.([cm]?ts|tsx)$/.test(file);
 }
 
 export function isTest(file: string): boolean {
-  return file.endsWith(".test.ts");
+  return /\.test\.tsx?$/.test(file);
 }

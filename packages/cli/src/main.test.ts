@@ -53,7 +53,7 @@ function sluiceWith(env: Record<string, string>, ...args: string[]): Running {
   return started;
 }
 
-async function urlOf({ output }: Running): Promise<string> {
+async function readUrl({ output }: Running): Promise<string> {
   await expect.poll(() => output.out, { timeout: 30_000, interval: 10 }).toMatch(/listens on http:\S+\n[\s\S]*-d '/);
   return /listens on (\S+)/.exec(output.out)![1]!;
 }
@@ -73,7 +73,7 @@ const allowing = (limit: number): string =>
 describe("the sluice process", () => {
   it("serves the example, and its greeting's curl is answered by it", async () => {
     const server = sluice("serve", "--config", example);
-    const url = await urlOf(server);
+    const url = await readUrl(server);
     const [, asked, body] = /curl -i (\S+) [\s\S]*-d '(.*)'/.exec(server.output.out) ?? [];
     expect(asked).toBe(`${url}/v1/check`);
     expect(await ask(url, body!)).toMatchObject({ allowed: true, policy: "login", remaining: 4 });
@@ -83,7 +83,7 @@ describe("the sluice process", () => {
     const file = join(folder, "policies.yaml");
     await writeFile(file, allowing(5));
     const server = sluice("serve", "--config", file);
-    const url = await urlOf(server);
+    const url = await readUrl(server);
     const limit = async (): Promise<unknown> => (await ask(url, '{"dimensions":{"user":"u"},"preview":true}')).limit;
     expect(await limit()).toBe(5);
     await writeFile(join(folder, ".next"), allowing(7));
@@ -120,7 +120,7 @@ describe("the sluice process", () => {
       await redis.command("CONFIG", "SET", "requirepass", "hunter2");
       const env = { SLUICE_REDIS_URL: `redis://:hunter2@127.0.0.1:${redis.port}`, SLUICE_DEADLINE: "5s" };
       const server = sluiceWith(env, "serve", "--config", example, "--log-level", "debug");
-      const url = await urlOf(server);
+      const url = await readUrl(server);
       expect(server.output.out).toContain(`  counters   ${redis.url}\n`);
       const ready = async (): Promise<number> => (await fetch(`${url}/readyz?strict`)).status;
       await expect.poll(ready, { timeout: 30_000, interval: 10 }).toBe(200);
@@ -150,7 +150,7 @@ describe("the sluice process", () => {
 
   it("finishes a change whose output is not read", async () => {
     const server = sluiceWith({ SLUICE_ADMIN_PORT: "0" }, "serve", "--store", `sqlite:${join(folder, "store.db")}`);
-    await urlOf(server);
+    await readUrl(server);
     const admin = /control +(http:\/\/[^/]+)/.exec(server.output.out)![1]!;
     const file = join(folder, "policies.yaml");
     await writeFile(file, allowing(5));

@@ -125,6 +125,21 @@ describe("wrong usage", () => {
   ])("of %j names the help of that command", async (words, command) => {
     expect(await run(words)).toMatchObject({ code: 2, err: expect.stringContaining(`\n(see: ${command} --help)\n`) });
   });
+
+  it.each([
+    ["help nope", "error: unknown command 'nope'\n(see: sluice --help)\n"],
+    ["help polcy", "error: unknown command 'polcy'\n(Did you mean policy?)\n(see: sluice --help)\n"],
+    ["help policy aply", "error: unknown command 'aply'\n(Did you mean apply?)\n(see: sluice policy --help)\n"],
+    ["policy help nope", "error: unknown command 'nope'\n(see: sluice policy --help)\n"],
+  ])("of %j says what is wrong, and nothing else", async (words, err) => {
+    expect(await run(words)).toEqual({ code: 2, out: "", err });
+  });
+
+  it("is none to ask for the help of a command below a command", async () => {
+    expect(await run("help policy apply")).toEqual(await run("policy apply --help"));
+    expect(await run("policy help apply")).toEqual(await run("policy apply --help"));
+    expect(await run("help")).toEqual(await run("--help"));
+  });
 });
 
 describe("sluice check", () => {

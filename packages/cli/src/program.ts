@@ -1,22 +1,27 @@
 import { Command, CommanderError, Option } from "commander";
-import { printableLines } from "sluice/internal";
+import { printableLines, suggest } from "sluice/internal";
 import { readPolicyFiles } from "sluice/policy-file";
 import { parsePolicyFiles } from "sluice/policy-text";
 import type { ServerFlags } from "./arguments/find-token.ts";
 import type { CheckOptions } from "./arguments/parse-check.ts";
 import { addAuditCommand } from "./commands/audit.ts";
 import { check } from "./commands/check.ts";
+import { addConsoleCommand } from "./commands/console.ts";
 import { addDenialsCommand } from "./commands/denials.ts";
 import { explain } from "./commands/explain.ts";
+import { addHealthcheckCommand } from "./commands/healthcheck.ts";
 import { addKillSwitchCommands } from "./commands/kill-switch.ts";
 import { addNodesCommand } from "./commands/nodes.ts";
 import { addOverrideCommands } from "./commands/overrides.ts";
+import { addPlanCommands } from "./commands/plans.ts";
 import { addPolicyApply } from "./commands/policy-apply.ts";
 import { addPolicyDelete, addPolicyRevert } from "./commands/policy-change.ts";
 import { addPolicyDiff } from "./commands/policy-diff.ts";
+import { addPolicyDisable } from "./commands/policy-disable.ts";
 import { type LintOptions, policyLint } from "./commands/policy-lint.ts";
 import { addPolicyExport, addPolicyGet, addPolicyHistory, addPolicyList } from "./commands/policy-read.ts";
 import { addPolicyRollout } from "./commands/policy-rollout.ts";
+import { addReplayCommand } from "./commands/replay.ts";
 import { type ResetCommandOptions, reset } from "./commands/reset.ts";
 import { addServeCommand, wantsServe } from "./commands/serve.ts";
 import { addSimulateCommand } from "./commands/simulate.ts";
@@ -82,9 +87,11 @@ const policyCommands = [
   addPolicyRevert,
   addPolicyDelete,
   addPolicyRollout,
+  addPolicyDisable,
   addPolicyExport,
 ];
 const controlCommands = [
+  addPlanCommands,
   addOverrideCommands,
   addTierCommands,
   addKillSwitchCommands,
@@ -93,15 +100,18 @@ const controlCommands = [
   addDenialsCommand,
   addAuditCommand,
   addNodesCommand,
+  addConsoleCommand,
 ];
 
-function createProgram(world: World, server: ServerCommands | undefined, finish: (code: ExitCode) => void): Command {
+/** Receives the exit code of the command that ran. */
+type Finish = (code: ExitCode) => void;
+
+function createProgram(world: World, server: ServerCommands | undefined, finish: Finish): Command {
   const { terminal, env } = world;
   const program = new Command("sluice")
     .description("Rate limiting that is exact and explains itself.")
     .version(version, "-V, --version", "print the version")
     .helpOption("-h, --help", "print this")
-    .helpCommand("help [command]", "print the help of a command")
     .addHelpText(
       "after",
       `\nStart with: sluice serve --config policies.yaml\n${exitCodes}\nCommands that ask a control plane have more; see their --help.`,
@@ -116,7 +126,37 @@ function createProgram(world: World, server: ServerCommands | undefined, finish:
     .exitOverride();
 
   addServeCommand(program, server, world, finish);
+  addCheckCommand(program, world, finish);
+  addExplainCommand(program, world, finish);
+  addStatusCommand(program, world, finish);
+  addResetCommand(program, world, finish);
+  addHealthcheckCommand(program, world, finish);
 
+  const policy = program.command("policy").description("Work with policies: files, and the policy store.");
+  policy
+    .command("lint <path...>")
+    .description("Report everything wrong or surprising in policy files. Each path is a file, or a folder of files.")
+    .option("--json", "print JSON")
+    .option("--strict", "let warnings fail too")
+    .addHelpText("after", `\nExample:\n  sluice policy lint policies.yaml\n${lintCodes}`)
+    .action(async (paths: string[], options: LintOptions) => finish(await policyLint(paths, options, terminal)));
+
+  const run: RunOnControlPlane = async (options, work) =>
+    finish(await work(await openControlSession(options, env, terminal)));
+  for (const add of policyCommands) add(policy, run);
+  for (const add of controlCommands) add(program, run, world.signals);
+  addTopCommand(program, world, finish);
+  addSimulateCommand(program, world, finish);
+  addReplayCommand(program, world, finish);
+  const token = program.command("token").description("Work with bearer tokens: of the policy store, and of files.");
+  addTokenCommands(token, run, world, finish);
+
+  nameOwnHelp(program, "sluice");
+  return program;
+}
+
+function addCheckCommand(program: Command, world: World, finish: Finish): void {
+  const { terminal } = world;
   addCheckOptions(program.command("check <dimension...>").description("Ask a server to decide a check."))
     .option("--preview", "decide without charging")
     .option("--id <id>", "charge once, however often this id is sent")
@@ -140,7 +180,10 @@ ${exitCodes}`,
         ),
       ),
     );
+}
 
+function addExplainCommand(program: Command, world: World, finish: Finish): void {
+  const { terminal } = world;
   addCheckOptions(program.command("explain <dimension...>").description("Show why a check is answered as it is."))
     .addHelpText(
       "after",
@@ -161,7 +204,9 @@ ${explainCodes}`,
         ),
       ),
     );
+}
 
+function addStatusCommand(program: Command, { env, terminal }: World, finish: Finish): void {
   addServerOptions(
     program
       .command("status")
@@ -175,7 +220,9 @@ ${explainCodes}`,
     .action(async (options: ServerFlags & { strict?: boolean }) =>
       finish(await status(await findServer(options, env, terminal), options, terminal)),
     );
+}
 
+function addResetCommand(program: Command, { env, terminal }: World, finish: Finish): void {
   addServerOptions(
     program
       .command("reset <dimension...>")
@@ -197,27 +244,6 @@ ${resetCodes}`,
     .action(async (words: string[], options: ResetCommandOptions) =>
       finish(await reset(words, options, await findServer(options, env, terminal), terminal)),
     );
-
-  const policy = program.command("policy").description("Work with policies: files, and the policy store.");
-  policy
-    .command("lint <path...>")
-    .description("Report everything wrong or surprising in policy files. Each path is a file, or a folder of files.")
-    .option("--json", "print JSON")
-    .option("--strict", "let warnings fail too")
-    .addHelpText("after", `\nExample:\n  sluice policy lint policies.yaml\n${lintCodes}`)
-    .action(async (paths: string[], options: LintOptions) => finish(await policyLint(paths, options, terminal)));
-
-  const run: RunOnControlPlane = async (options, work) =>
-    finish(await work(await openControlSession(options, env, terminal)));
-  for (const add of policyCommands) add(policy, run);
-  for (const add of controlCommands) add(program, run, world.signals);
-  addTopCommand(program, world, finish);
-  addSimulateCommand(program, world, finish);
-  const token = program.command("token").description("Work with bearer tokens: of the policy store, and of files.");
-  addTokenCommands(token, run, world, finish);
-
-  nameOwnHelp(program, "sluice");
-  return program;
 }
 
 /** After wrong usage of a command, its own help is the one to read. A switch with a value is a known option, written wrong. */
@@ -232,6 +258,30 @@ function nameOwnHelp(command: Command, name: string): void {
     },
   });
   for (const below of command.commands) nameOwnHelp(below, `${name} ${below.name()}`);
+  if (command.commands.length > 0) addHelpCommand(command);
+}
+
+/** Refuses a command that does not exist, where commander's own would print the whole help. */
+function addHelpCommand(command: Command): void {
+  command
+    .helpCommand(false)
+    .command("help [command...]")
+    .description("print the help of a command")
+    .action((words: readonly string[]) => {
+      let found = command;
+      for (const word of words) {
+        const below = found.commands.find((one) => one.name() === word);
+        if (below === undefined) {
+          const meant = suggest(word, listCommands(found));
+          found.error(`error: unknown command '${word}'${meant === undefined ? "" : `\n(Did you mean ${meant}?)`}`);
+        } else found = below;
+      }
+      found.help();
+    });
+}
+
+function listCommands({ commands }: Command): readonly string[] {
+  return commands.map((one) => one.name());
 }
 
 const whoDecides = `Asks the server of --server or SLUICE_SERVER, by default ${defaultServer}, with its policies and counters. --config FILE or

@@ -38,7 +38,7 @@ import { isRefused, type Resolution, resolve } from "./match/resolve.ts";
 import { Snapshot } from "./match/snapshot.ts";
 import { MemorySubjectDirectory, type SubjectDirectory } from "./match/subject-directory.ts";
 import { policySetFrom } from "./policy/parse-policies.ts";
-import type { PolicySet } from "./policy/policy.ts";
+import type { BlockedSubject, PolicySet } from "./policy/policy.ts";
 import type { CheckRequest } from "./request/check-request.ts";
 import { validateRequest } from "./request/validate-request.ts";
 import { defaultIpv6PrefixBits } from "./subject/ip-address.ts";
@@ -60,7 +60,8 @@ class SluiceLimiter implements Limiter {
   readonly #clock: Clock;
   readonly #epochMs: () => number;
   readonly #forced: ForcedChecks;
-  readonly #decisions = new DecisionMaker();
+  readonly #decisions: DecisionMaker;
+  readonly #watch: LimiterOptions["watch"];
   readonly #outages: OutageDecisions;
   readonly #onTrial: LimiterOptions["onTrial"];
   readonly #onMissing: LimiterOptions["onMissing"];
@@ -77,6 +78,8 @@ class SluiceLimiter implements Limiter {
     const counters = options.counters ?? new MemoryCounters({ clock });
     const { onMissing, onPreviewHit, onTrial } = options;
     this.#clock = clock;
+    this.#watch = options.watch;
+    this.#decisions = new DecisionMaker(options.watch);
     this.#epochMs = () => clock.epochMs();
     this.#forced = new ForcedChecks(clock);
     this.#outages = new OutageDecisions(clock, this.#decisions);
@@ -105,6 +108,10 @@ class SluiceLimiter implements Limiter {
 
   get snapshot(): SnapshotInfo {
     return this.#snapshot;
+  }
+
+  findBlocks(dimensions: Readonly<Record<string, string>>): readonly BlockedSubject[] {
+    return this.#snapshot.exceptions?.blocks(dimensions, this.#epochMs) ?? [];
   }
 
   usePolicies(policies: PolicySet | Readonly<Record<string, unknown>>): SnapshotInfo {
@@ -185,6 +192,7 @@ class SluiceLimiter implements Limiter {
   }
 
   async give(receipt: Receipt): Promise<boolean> {
+    this.#watch?.onChanged?.("give_back");
     if (isLocalReceipt(receipt)) return this.#outages.give(receipt);
     return orUnavailable(() => this.counters.give(receipt));
   }
@@ -196,6 +204,7 @@ class SluiceLimiter implements Limiter {
     const resolution = resolve(this.#snapshot, this.subjects, request, this.#epochMs);
     const { limits } = resolution;
     if (limits.length === 0) return;
+    this.#watch?.onChanged?.("charge");
     try {
       await this.counters.charge(limits);
     } catch (error) {
@@ -210,6 +219,7 @@ class SluiceLimiter implements Limiter {
     checkBlockMs(forMs);
     const resolution = this.#resolve(request);
     checkBlockable(resolution);
+    this.#watch?.onChanged?.("block");
     await orUnavailable(() => this.counters.block(resolution.limits, forMs));
     this.#decisions.block(resolution.limits, forMs);
     this.#previews.clear();
@@ -240,6 +250,7 @@ class SluiceLimiter implements Limiter {
     reach: ResetOptions["reach"],
   ): Promise<void> {
     if (reach === "nothing") return;
+    this.#watch?.onChanged?.("reset");
     await resetCounters(this.counters, limits, reach);
     this.#outages.reset(local);
     this.#previews.clear();
@@ -254,6 +265,7 @@ class SluiceLimiter implements Limiter {
     const why =
       ask.want > 0 && this.forced !== undefined ? "the kill switch is on" : whyNotLeased(resolution, ask.want);
     if (why !== undefined || !grantsLeases(counters)) throw notLeasable(why ?? "these counters grant no leases");
+    this.#watch?.onChanged?.("lease");
     const answer = await orUnavailable(() => counters.lease(limits, ask));
     if (answer.outcomes.length === 0) throw notLeasable("their counters live in several places");
     const { granted, epoch, unspent, forgotten, atMs, outcomes } = answer;

@@ -10,6 +10,7 @@ import { appliedIn, type Resolution } from "./match/resolve.ts";
 import { missingIn } from "./match/resolve-limits.ts";
 import type { Snapshot } from "./match/snapshot.ts";
 import { holds } from "./match/value-lists.ts";
+import type { BlockedSubject, DisabledPolicy } from "./policy/policy.ts";
 import { renderWindow } from "./policy/render-window.ts";
 import type { CheckRequest } from "./request/check-request.ts";
 import { rawDimension } from "./request/read-dimension.ts";
@@ -65,7 +66,7 @@ function explainPolicies(
   const applying: PolicyExplanation[] = applied.map((policy) => ({
     policy: policy.policy.id,
     applies: true,
-    why: whyItApplies(policy, snapshot, request, resolution),
+    why: whyItApplies(policy, snapshot, request, resolution, epochMs),
   }));
   const others: PolicyExplanation[] = [];
   for (const { bucket } of resolution.match.found) {
@@ -92,6 +93,7 @@ function whyItApplies(
   snapshot: Snapshot,
   request: CheckRequest,
   resolution: Resolution,
+  epochMs: () => number,
 ): string {
   const { match, mode, unlimited } = policy.policy;
   const notes: string[] = [];
@@ -109,16 +111,20 @@ function whyItApplies(
       parts.push(`${dimension} ${values.join(" or ")}`);
     notes.push(parts.length === 0 ? "matches everything in its domain" : `matches ${parts.join(", ")}`);
   }
+  // A given limit that has the same name is not the policy.
+  const disabled = request.limits === undefined ? snapshot.exceptions?.disabled(policy.policy.id, epochMs) : undefined;
+  if (disabled !== undefined) notes.push(whyDisabled(disabled));
   if (mode === "shadow") notes.push("in shadow mode: reported, never denied");
   if (unlimited) notes.push("unlimited");
   const refusal = resolution.refusals.find((one) => one.policy === policy);
-  if (refusal?.reason === "deny_list") notes.push("its deny list names this request");
+  if (refusal?.block !== undefined) notes.push(whyBlocked(refusal.block));
+  else if (refusal?.reason === "deny_list") notes.push("its deny list names this request");
   else if (refusal !== undefined) {
     const limit = policy.limits.find(({ scope }) => scope === refusal.scope);
     notes.push(`${refusal.scope} needs ${limit === undefined ? "a dimension" : lacking(limit)} that the request lacks`);
   }
   if (resolution.exempting.includes(policy)) notes.push("its allow list names this request");
-  else if (refusal === undefined) {
+  else if (refusal === undefined && disabled?.mode !== "allow") {
     for (const limit of policy.limits) {
       if (!resolution.limits.some((one) => one.limit === limit)) {
         const tiers = [...limit.tiers.keys()].join(", ");
@@ -131,6 +137,19 @@ function whyItApplies(
     }
   }
   return notes.join("; ");
+}
+
+function whyDisabled({ mode, untilMs, reason }: DisabledPolicy): string {
+  const effect = mode === "allow" ? "limits and counts nothing" : "decides and counts, and never denies";
+  return `disabled until ${new Date(untilMs).toISOString()}, so it ${effect}${because(reason)}`;
+}
+
+function whyBlocked({ dimension, value, untilMs, reason }: BlockedSubject): string {
+  return `${dimension} ${value} is blocked until ${new Date(untilMs).toISOString()}${because(reason)}`;
+}
+
+function because(reason: string | undefined): string {
+  return reason === undefined || reason === "" ? "" : `: ${reason}`;
 }
 
 function whyItDoesNot(

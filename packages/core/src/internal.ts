@@ -19,6 +19,7 @@ export { systemClock } from "./clock.ts";
 export { type Hash64, hashText } from "./counters/hash.ts";
 export type { MemoryCountersStats } from "./counters/memory-counters.ts";
 export type { ShadowDenial } from "./decision/decision.ts";
+export { type CounterChange, createLimiterWatch, type LimiterWatch } from "./decision/limiter-watch.ts";
 export { printable, printableJson, printableLines } from "./decision/printable.ts";
 export { maxTextLength, redactText } from "./decision/redact-text.ts";
 export { rememberPerLimit, rememberPerWindow } from "./decision/remember-per-window.ts";
@@ -65,17 +66,29 @@ export {
   maxNameLength,
 } from "./policy/bounds.ts";
 export { defaultPolicyId, isBuiltInDefault } from "./policy/default-policy.ts";
+export { describePolicy } from "./policy/describe-policy.ts";
 export type { DescriptorEntry, DescriptorNode } from "./policy/descriptor.ts";
 export { limitScope } from "./policy/limit-scope.ts";
+export { tierName } from "./policy/names.ts";
 export { parseDuration, renderDuration } from "./policy/parse-duration.ts";
 export { parseMoment } from "./policy/parse-moment.ts";
 export { defaultPolicy } from "./policy/parse-policies.ts";
-export { algorithms, type EventMode, type FailMode, type SubjectLimit, type Trial } from "./policy/policy.ts";
+export { findPlanLimit, planLimitNames } from "./policy/plan-limits.ts";
+export { maxPlanLimitNameLength } from "./policy/plan-shape.ts";
+export {
+  algorithms,
+  type DisabledPolicy,
+  type EventMode,
+  type FailMode,
+  type SubjectLimit,
+  type Trial,
+} from "./policy/policy.ts";
 export { renderPolicyProblem } from "./policy/render-policy-problem.ts";
 export { renderWindow } from "./policy/render-window.ts";
 export { windowLabel, withLabel } from "./policy/window-label.ts";
 export { identifyingDimensions, readDimension } from "./request/read-dimension.ts";
 export { validateRequest } from "./request/validate-request.ts";
+export { suggest } from "./shape/suggest.ts";
 export { canonicalValue } from "./subject/canonical-value.ts";
 export { parseCidr } from "./subject/cidr-set.ts";
 export { hostAddress, isLoopback } from "./subject/host-address.ts";

@@ -33,6 +33,7 @@ const forms: OptionForms<LimiterOptions> = {
   onTrial: aFunction,
   onMissing: aFunction,
   onPreviewHit: aFunction,
+  watch: anObject,
 };
 
 const oneLine = 'for a limit in one line write limit("100/m").by("user")';

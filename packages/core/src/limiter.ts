@@ -1,10 +1,11 @@
 import type { Clock } from "./clock.ts";
 import type { CounterStore, LeaseAnswer, LeaseAsk, Receipt, WindowReading } from "./counters/counter-store.ts";
 import type { Decision } from "./decision/decision.ts";
+import type { LimiterWatch } from "./decision/limiter-watch.ts";
 import type { ResetOptions, SkippedLimit, SubjectResetRequest } from "./match/find-subject-counters.ts";
 import type { OnTrial } from "./match/report-trials.ts";
 import type { SubjectDirectory } from "./match/subject-directory.ts";
-import type { Policy, PolicySet } from "./policy/policy.ts";
+import type { BlockedSubject, Policy, PolicySet } from "./policy/policy.ts";
 import type { CheckRequest } from "./request/check-request.ts";
 
 export interface LimiterOptions {
@@ -31,6 +32,8 @@ export interface LimiterOptions {
   readonly onMissing?: ((policy: Policy, dimension: string) => void) | undefined;
   /** Called for every preview answered from memory. */
   readonly onPreviewHit?: (() => void) | undefined;
+  /** Follows decisions and their instants, to record them. Absent: they are not followed. */
+  readonly watch?: LimiterWatch | undefined;
 }
 
 /** Options for several requests checked together. */
@@ -122,6 +125,8 @@ export interface Limiter {
   /** Undefined as soon as it has expired. */
   readonly forced: ForcedDecisions | undefined;
   readonly snapshot: SnapshotInfo;
+  /** The operator's blocks that a request with these dimensions meets now, the one that ends last first. */
+  findBlocks(dimensions: Readonly<Record<string, string>>): readonly BlockedSubject[];
   readonly counters: CounterStore;
   readonly subjects: SubjectDirectory;
   close(): Promise<void>;

@@ -15,7 +15,7 @@ const files = fileDescriptors.map(({ base64 }) => fromBinary(FileDescriptorProto
 /** `Message.field = number type`, for every field of a package. */
 function listFields(packageName: string): readonly string[] {
   const visit = (scope: string, message: DescriptorProto): readonly string[] => [
-    ...message.field.map((field) => `${scope}${message.name}.${field.name} = ${field.number} ${typeOf(field)}`),
+    ...message.field.map((field) => `${scope}${message.name}.${field.name} = ${field.number} ${renderType(field)}`),
     ...message.nestedType.flatMap((nested) => visit(`${scope}${message.name}.`, nested)),
     ...message.enumType.flatMap(({ name, value }) =>
       value.map((one) => `${scope}${message.name}.${name}.${one.name} = ${one.number}`),
@@ -29,7 +29,7 @@ function listFields(packageName: string): readonly string[] {
     ]);
 }
 
-function typeOf({ label, proto3Optional, type, typeName }: FieldDescriptorProto): string {
+function renderType({ label, proto3Optional, type, typeName }: FieldDescriptorProto): string {
   const modifier = proto3Optional ? "optional " : label === Label.REPEATED ? "repeated " : "";
   return modifier + (typeName === "" ? Type[type]!.toLowerCase() : typeName.replace(/^.*\.(?=[A-Z])/, ""));
 }

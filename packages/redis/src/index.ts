@@ -1,4 +1,5 @@
 export type { AskCounts } from "./ask/lane.ts";
+export type { ServerLoad } from "./ask/server-load.ts";
 export { type CallFailure, callBoundsMs, callFailures, type ShardFigures } from "./ask/shard-figures.ts";
 export { connectIoredis, type IoredisClient, type IoredisCluster } from "./connect/ioredis-connection.ts";
 export {

@@ -115,6 +115,11 @@ export class RedisCounters implements CentralCounters, SingleTakes {
     if (this.#options.tune === undefined) this.#sites.measure();
   }
 
+  /** Asks every connected server about its load, so that `stats` show it. One that does not answer is asked no more. */
+  sampleLoad(): void {
+    this.#sites.sampleLoad();
+  }
+
   /** Connects now, rather than with the first question. */
   open(): void {
     this.#sites.open();
@@ -159,7 +164,7 @@ export class RedisCounters implements CentralCounters, SingleTakes {
     if (isOneArrival(question)) return this.#takeArrival(question);
     const { deadlineMs } = request;
     return this.#takeAny([question], deadlineMs === undefined ? undefined : { deadlineMs }).then(
-      ({ outcomes, atMs }) => callback.decide(limit, subject, cost, { ...outcomes[0]!, atMs }),
+      ({ outcomes, atMs, order = 0 }) => callback.decide(limit, subject, cost, { ...outcomes[0]!, atMs, order }),
       (error: unknown) => callback.fail(request, error),
     );
   }

@@ -6,7 +6,7 @@ import { maxHoldMs } from "sluice/store";
 import { compileTestLimit, resolvedLimit, testWindow } from "sluice/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { mostPerCall } from "./ask/encode-call.ts";
-import { weightOf } from "./ask/question.ts";
+import { questionWeight } from "./ask/question.ts";
 import { RedisCounters } from "./redis-counters.ts";
 import { scriptsOnTestTime, testTime } from "./testing/scripts-on-test-time.ts";
 
@@ -458,7 +458,7 @@ async function deedsTogether(servers: string, runs: number): Promise<void> {
 function fewestCalls(leases: readonly (readonly ResolvedLimit[])[]): number {
   let [calls, room] = [0, 0];
   for (const limits of leases) {
-    const weight = weightOf({ operation: "lease", limits });
+    const weight = questionWeight({ operation: "lease", limits });
     if (weight > room) [calls, room] = [calls + 1, mostPerCall];
     room -= weight;
   }

@@ -5,6 +5,7 @@ import { breakerIsOpen, GuardedShard, type NowMs } from "./ask/guarded-shard.ts"
 import { type AskCounts, Lane, type ScriptTuning } from "./ask/lane.ts";
 import { nothingAsked, ofItsOwn } from "./ask/nothing-asked.ts";
 import type { RunDelay } from "./ask/run-delay.ts";
+import type { ServerLoad } from "./ask/server-load.ts";
 import type { ShardFigures } from "./ask/shard-figures.ts";
 import { errorFrom } from "./connect/redis-connection.ts";
 import { createKeyNames, type KeyNames } from "./place/key-names.ts";
@@ -47,6 +48,8 @@ export interface ShardStatus {
   readonly clockAheadMs: number | undefined;
   /** How long the last exchange took, or how long one has gone unanswered. Undefined before the first. */
   readonly roundTripMs: number | undefined;
+  /** Its load by its own report. Undefined until it was sampled, and if it may not be asked. */
+  readonly load: ServerLoad | undefined;
   /** Live counts of the calls to it. */
   readonly figures: Readonly<ShardFigures>;
 }
@@ -115,10 +118,10 @@ export class Site {
 
   get shards(): readonly ShardStatus[] {
     return this.#topology.shards.map((shard) => {
-      const { state, clock, roundTripMs, figures } = this.#guard(shard);
+      const { state: breaker, clock, roundTripMs, load, figures } = this.#guard(shard);
       const startMs = Date.now() - this.#options.nowMs();
       const clockAheadMs = clock.aheadMs === undefined ? undefined : clock.aheadMs - startMs;
-      return { name: shard.name, connected: shard.ready, breaker: state, clockAheadMs, roundTripMs, figures };
+      return { name: shard.name, connected: shard.ready, breaker, clockAheadMs, roundTripMs, load, figures };
     });
   }
 
@@ -142,6 +145,11 @@ export class Site {
   /** Asks every server for its time, and learns its clock and latency. */
   measure(): void {
     for (const shard of this.#topology.shards) this.#guard(shard).measure();
+  }
+
+  /** Asks every server about its load. */
+  sampleLoad(): void {
+    for (const shard of this.#topology.shards) this.#guard(shard).sampleLoad();
   }
 
   /**

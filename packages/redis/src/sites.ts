@@ -111,6 +111,10 @@ export class Sites {
     if (!this.#closed) for (const site of this.all) site.measure();
   }
 
+  sampleLoad(): void {
+    if (!this.#closed) for (const site of this.all) site.sampleLoad();
+  }
+
   close(): void {
     this.#closed = true;
     for (const site of [...this.all, ...this.#draining]) site.close();

@@ -54,6 +54,9 @@ async function useStore(createUrl: () => Promise<string>): Promise<readonly stri
     urls.push(url);
     return url;
   };
+  const closeAll = async (): Promise<void> => {
+    await Promise.all(opened.splice(0).map((store) => store.close()));
+  };
   const grown = await create();
   for (let known = 0; known <= migrations.length; known += 1)
     await (await open(grown, migrations.slice(0, known))).close();
@@ -61,11 +64,13 @@ async function useStore(createUrl: () => Promise<string>): Promise<readonly stri
   for (const { run } of policyStoreContract) {
     const url = await create();
     await run({ store: await open(url), openAnother: () => open(url) });
+    // The server has connections for a few stores at a time.
+    await closeAll();
   }
   const contested = await create();
   await Promise.all(Array.from({ length: 4 }, () => open(contested)));
   await listenOnce(contested);
-  await Promise.all(opened.map((store) => store.close()));
+  await closeAll();
   return urls;
 }
 

@@ -1,7 +1,9 @@
 import type {
   AuditRecord,
+  BlockRecord,
   DenialNote,
   DenialRecord,
+  DisabledRecord,
   KillSwitchRecord,
   NodeRecord,
   PolicyRecord,
@@ -11,6 +13,7 @@ import type {
   SubjectRecord,
   TallyRecord,
   TokenRecord,
+  UsageCounts,
   UsageDenialsRow,
   UsageFlush,
   UsageRow,
@@ -103,11 +106,19 @@ export interface StoreView {
   ): Promise<readonly RolloutRecord[]>;
   rollout(id: string): Promise<RolloutRecord | undefined>;
   tallies(rollout: string, sinceMinute?: number): Promise<readonly TallyRecord[]>;
-  /** `after` is the value of the last subject, and requires `dimension`. */
-  subjects(query?: Page & { readonly dimension?: string | undefined }): Promise<readonly SubjectRecord[]>;
+  /** `after` is the value of the last subject, and requires `dimension`. `tier`: only subjects that have it. */
+  subjects(
+    query?: Page & { readonly dimension?: string | undefined; readonly tier?: string | undefined },
+  ): Promise<readonly SubjectRecord[]>;
+  /** How many subjects have each tier, in order of dimensions. Without those that have none. */
+  countTiers(): Promise<readonly TierCount[]>;
   subject(dimension: string, value: string): Promise<SubjectRecord | undefined>;
   /** Of one subject, or of all. Includes those that have ended and were not deleted yet. */
   subjectLimits(dimension?: string, value?: string): Promise<readonly SubjectLimitRecord[]>;
+  /** Disabled policies, those included that have ended. */
+  disabled(): Promise<readonly DisabledRecord[]>;
+  /** Blocked subjects, those included whose block has ended; of one dimension or one subject if they are named. */
+  blocks(dimension?: string, value?: string): Promise<readonly BlockRecord[]>;
   tokens(): Promise<readonly TokenRecord[]>;
   token(id: string): Promise<TokenRecord | undefined>;
   /** Newest first. `target` alone or with `kind`; starting at `sinceMs`, and before `untilMs`. */
@@ -116,10 +127,25 @@ export interface StoreView {
   /** By time, then by the fields of `by`. Periods without decisions are left out. */
   usage(query: UsageQuery): Promise<readonly UsageRow[]>;
   usageDenials(query: UsageQuery): Promise<readonly UsageDenialsRow[]>;
+  /** Who used most of a dimension's subjects, the most first. */
+  topSubjects(query: TopSubjectsQuery): Promise<readonly TopSubjectRow[]>;
+  /** The largest cost of one subject in one period, by policy, limit and dimension; an empty dimension: of all subjects together. */
+  usagePeaks(query: UsagePeaksQuery): Promise<readonly UsagePeak[]>;
+  /**
+   * Subjects that begin with a text, by each place that knows them: at most `atMost` of each, in order of dimension and value. A
+   * subject is repeated for each place.
+   */
+  knownSubjects(query: KnownSubjectQuery): Promise<readonly KnownSubjectRow[]>;
   /** Newest first. */
   denials(query: DenialQuery): Promise<readonly DenialRecord[]>;
   /** How many denials all matching records stand for; of these, those in records of several subjects. */
   countDenials(query: Omit<DenialQuery, "after" | "atMost">): Promise<DenialCount>;
+}
+
+export interface TierCount {
+  readonly tier: string;
+  readonly dimension: string;
+  readonly subjects: number;
 }
 
 /** The policies of a team: those that the store says it owns, and others by name. */
@@ -169,6 +195,51 @@ export interface UsageQuery {
   /** Rows after this one: its period, and its fields of `by` in order. */
   readonly after?: readonly [startMs: number, ...fields: string[]] | undefined;
   readonly atMost: number;
+}
+
+export interface TopSubjectsQuery {
+  readonly step: UsageStep;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly dimension: string;
+  readonly policy?: string | undefined;
+  readonly owned?: OwnedPolicies | undefined;
+  readonly by: "decided" | "denied" | "cost";
+  readonly atMost: number;
+}
+
+export interface TopSubjectRow extends UsageCounts {
+  readonly subject: string;
+}
+
+export interface UsagePeaksQuery {
+  readonly step: UsageStep;
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** At least one. */
+  readonly policies: readonly string[];
+}
+
+export interface UsagePeak {
+  readonly policy: string;
+  readonly limit: string;
+  readonly dimension: string;
+  readonly cost: number;
+}
+
+export interface KnownSubjectQuery {
+  readonly prefix: string;
+  readonly dimension?: string | undefined;
+  readonly after?: { readonly dimension: string; readonly value: string } | undefined;
+  readonly owned?: OwnedPolicies | undefined;
+  readonly atMost: number;
+}
+
+export interface KnownSubjectRow {
+  readonly dimension: string;
+  readonly value: string;
+  readonly by: "usage" | "configured" | "denials";
+  readonly seenMs: number | undefined;
 }
 
 export interface AuditQuery extends Page {
@@ -241,6 +312,16 @@ export interface StoreChange extends StoreNote {
   ): Promise<boolean>;
   /** Returns how many were deleted. */
   deleteEndedSubjectLimits(endedBeforeMs: number): Promise<number>;
+  /** Replaces the one of the policy. */
+  putDisabled(record: DisabledRecord): Promise<void>;
+  /** Returns whether there was one. */
+  deleteDisabled(policy: string): Promise<boolean>;
+  /** Replaces the one of the subject. */
+  putBlock(records: OneOrMany<BlockRecord>): Promise<void>;
+  /** Returns whether there was one. */
+  deleteBlock(dimension: string, value: string): Promise<boolean>;
+  /** Deletes disabled policies and blocks that ended before. Returns how many. */
+  deleteEndedExceptions(endedBeforeMs: number): Promise<number>;
   /** Undefined: off. */
   putKillSwitch(record: KillSwitchRecord | undefined): Promise<void>;
   /** Replaces the token with its id. Rejects with `TokenNameTaken` if another token that is not revoked has its name. */

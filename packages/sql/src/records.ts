@@ -106,6 +106,28 @@ export interface SubjectLimitRecord {
   readonly atMs: number;
 }
 
+/** A policy that is disabled until it ends; the policy may be one of a file. */
+export interface DisabledRecord {
+  readonly policy: string;
+  readonly mode: "allow" | "shadow";
+  readonly sinceMs: number;
+  readonly untilMs: number;
+  readonly reason: string;
+  readonly author: string;
+}
+
+/** A subject that is kept out until it ends. */
+export interface BlockRecord {
+  readonly dimension: string;
+  readonly value: string;
+  /** Ids of the policies that keep it out. Empty: it is denied everything. */
+  readonly policies: readonly string[];
+  readonly untilMs: number;
+  readonly reason: string;
+  readonly author: string;
+  readonly atMs: number;
+}
+
 export interface KillSwitchRecord {
   readonly mode: "open" | "closed";
   readonly sinceMs: number;

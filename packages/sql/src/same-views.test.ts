@@ -82,6 +82,26 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       (change) =>
         change.deleteEndedSubjectLimits(at),
   ),
+  fc
+    .record({ policy: fc.oneof(id, text), mode: fc.constantFrom("allow" as const, "shadow" as const), untilMs: time })
+    .map(
+      (given): Step =>
+        (change) =>
+          change.putDisabled(sample.disabled(given)),
+    ),
+  fc.record({ value: fc.oneof(id, text), policies: fc.array(text, { maxLength: 2 }), untilMs: time }).map(
+    (given): Step =>
+      (change) =>
+        change.putBlock(sample.block(given)),
+  ),
+  fc.record({ id, at: time }).map(
+    ({ id: named, at }): Step =>
+      async (change) => [
+        await change.deleteDisabled(named),
+        await change.deleteBlock("user", named),
+        await change.deleteEndedExceptions(at),
+      ],
+  ),
   fc.record({ id, name: id, revokedMs: maybe(time), team: maybe(text) }).map(
     (given): Step =>
       (change) =>

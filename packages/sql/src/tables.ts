@@ -1,7 +1,9 @@
 import { describeTable, type Row, type Table } from "./describe-table.ts";
 import type {
   AuditRecord,
+  BlockRecord,
   DenialRecord,
+  DisabledRecord,
   KillSwitchRecord,
   NodeRecord,
   PolicyRecord,
@@ -129,6 +131,38 @@ const subjectLimitTable = {
 } as const;
 export const subjectLimits: Table<SubjectLimitRecord, typeof subjectLimitTable> = describeTable(subjectLimitTable);
 
+const disabledTable = {
+  name: "sluice_disabled",
+  key: ["policy"],
+  bounded: ["policy"],
+  fields: {
+    policy: "policy",
+    mode: "mode",
+    sinceMs: "since_ms",
+    untilMs: "until_ms",
+    reason: "reason",
+    author: "author",
+  },
+} as const;
+export const disabled: Table<DisabledRecord, typeof disabledTable> = describeTable(disabledTable);
+
+const blockTable = {
+  name: "sluice_blocks",
+  key: ["dimension", "value_key"],
+  bounded: ["dimension"],
+  fields: {
+    dimension: "dimension",
+    value: "subject",
+    policies: { json: "policies" },
+    untilMs: "until_ms",
+    reason: "reason",
+    author: "author",
+    atMs: "at_ms",
+  },
+  derived: { value_key: ({ value }: BlockRecord): string => textKey(value) },
+} as const;
+export const blocks: Table<BlockRecord, typeof blockTable> = describeTable(blockTable);
+
 const tokenTable = {
   name: "sluice_tokens",
   key: ["id"],
@@ -250,6 +284,8 @@ export interface Tables {
   readonly sluice_tallies: Row<TallyRecord, typeof tallyTable>;
   readonly sluice_subjects: Row<SubjectRecord, typeof subjectTable>;
   readonly sluice_subject_limits: Row<SubjectLimitRecord, typeof subjectLimitTable>;
+  readonly sluice_disabled: Row<DisabledRecord, typeof disabledTable>;
+  readonly sluice_blocks: Row<BlockRecord, typeof blockTable>;
   readonly sluice_tokens: Row<TokenRecord, typeof tokenTable>;
   readonly sluice_audit: Row<AuditRecord, typeof auditTable>;
   readonly sluice_nodes: Row<NodeRecord, typeof nodeTable>;

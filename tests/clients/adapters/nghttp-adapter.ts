@@ -100,7 +100,7 @@ class NghttpClient implements ContractClient {
 /** One answer per request that nghttp sent, in order. */
 function parseTranscript(printed: string): readonly RawAnswer[] {
   const answers = new Map<number, { blocks: Record<string, string>[]; body: Buffer[]; inBlock: boolean }>();
-  const answerOf = (id: string) => {
+  const findAnswer = (id: string) => {
     const known = answers.get(Number(id));
     if (known !== undefined) return known;
     const created = { blocks: [], body: [], inBlock: false };
@@ -112,17 +112,17 @@ function parseTranscript(printed: string): readonly RawAnswer[] {
     /\[ *\d+\.\d+\] (?:send HEADERS frame <length=\d+, flags=0x\w+, stream_id=(\d+)>|recv \(stream_id=(\d+)\) ([^\n]*?): ([^\n]*)\n|recv HEADERS frame <length=\d+, flags=0x\w+, stream_id=(\d+)>|recv DATA frame <length=(\d+), flags=0x\w+, stream_id=(\d+)>)/g;
   for (const found of printed.matchAll(event)) {
     const [, sent, fieldStream, name, value, headersStream, length, dataStream] = found;
-    if (sent !== undefined) answerOf(sent);
+    if (sent !== undefined) findAnswer(sent);
     if (fieldStream !== undefined) {
-      const answer = answerOf(fieldStream);
+      const answer = findAnswer(fieldStream);
       if (!answer.inBlock) answer.blocks.push({});
       answer.inBlock = true;
       answer.blocks.at(-1)![name!] = value!;
     }
-    if (headersStream !== undefined) answerOf(headersStream).inBlock = false;
+    if (headersStream !== undefined) findAnswer(headersStream).inBlock = false;
     // What it received is printed right before the frame that contained it.
     if (dataStream !== undefined)
-      answerOf(dataStream).body.push(Buffer.from(printed.slice(found.index - Number(length), found.index), "latin1"));
+      findAnswer(dataStream).body.push(Buffer.from(printed.slice(found.index - Number(length), found.index), "latin1"));
   }
   return [...answers.values()].map(({ blocks: [headers = {}, trailers = {}], body }) => ({
     status: Number(headers[":status"] ?? 0),

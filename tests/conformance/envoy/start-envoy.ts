@@ -46,13 +46,13 @@ export async function startEnvoy(program: string, addresses: EnvoyAddresses): Pr
       return admin !== "" && (await ask(admin, "/ready").catch(() => "")).startsWith("LIVE");
     });
     const { listener_statuses } = JSON.parse(await ask(admin, "/listeners?format=json")) as Listeners;
-    const urlOf = (name: string): string => {
+    const findUrl = (name: string): string => {
       const { address, port_value } = listener_statuses.find((one) => one.name === name)!.local_address.socket_address;
       return `http://${address}:${port_value}`;
     };
     return {
-      lenient: urlOf("lenient"),
-      strict: urlOf("strict"),
+      lenient: findUrl("lenient"),
+      strict: findUrl("strict"),
       healthy: async () =>
         (await ask(admin, "/clusters")).split("\n").filter((line) => /^sluice::.*::health_flags::healthy$/.test(line))
           .length,

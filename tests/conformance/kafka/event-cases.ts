@@ -68,12 +68,18 @@ const policies = {
   ],
 };
 
-async function withServer(kafka: RealKafka, topic: string, play: (server: Sluice) => Promise<void>): Promise<void> {
+export async function withServer(
+  kafka: RealKafka,
+  topic: string,
+  play: (server: Sluice) => Promise<void>,
+  env: Readonly<Record<string, string>> = {},
+): Promise<void> {
   const folder = await mkdtemp(path.join(tmpdir(), "sluice-kafka-events-"));
   const config = path.join(folder, "policies.json");
   await writeFile(config, JSON.stringify(policies));
   const server = await startSluice({
     ...{ RATE_LIMIT_CONFIG: config, SLUICE_KAFKA: kafka.broker, SLUICE_USAGE_EVENTS: `kafka:?topic=${topic}` },
+    ...env,
   });
   try {
     await play(server);
@@ -84,7 +90,7 @@ async function withServer(kafka: RealKafka, topic: string, play: (server: Sluice
 }
 
 /** Checks with a request id each. Returns the ids. */
-async function decide({ http }: Sluice, from: number, count: number): Promise<string[]> {
+export async function decide({ http }: Sluice, from: number, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, (_, index) => `request-${from + index}`);
   for (const [index, id] of ids.entries()) {
     const response = await fetch(`${http}/v1/check`, {
@@ -100,7 +106,7 @@ async function decide({ http }: Sluice, from: number, count: number): Promise<st
 const readId = (payload: string | null): string =>
   (JSON.parse(payload ?? "{}") as { data: { request_id: string } }).data.request_id;
 
-async function readIds(kafka: RealKafka, topic: string): Promise<readonly string[]> {
+export async function readIds(kafka: RealKafka, topic: string): Promise<readonly string[]> {
   return (await kafka.read(topic).catch(() => [])).map(({ payload }) => readId(payload));
 }
 

@@ -6,6 +6,7 @@ import { type CaseResult, judgeResults } from "../judge-results.ts";
 import { cacheFolder, runMaven } from "../tool-cache.ts";
 import { eventCases } from "./event-cases.ts";
 import { policyCases } from "./policy-cases.ts";
+import { secureCases } from "./secure-cases.ts";
 import { startKafka } from "./start-kafka.ts";
 
 const lib = path.join(cacheFolder, "kafka", "lib");
@@ -23,7 +24,7 @@ export const kafkaPart = {
     const kafka = await startKafka(lib);
     const results: CaseResult[] = [];
     try {
-      for (const one of [...policyCases, ...eventCases]) {
+      for (const one of [...policyCases, ...eventCases, ...secureCases]) {
         progress(one.name);
         const detail = await one.run(kafka).then(
           () => undefined,

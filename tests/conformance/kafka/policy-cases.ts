@@ -98,12 +98,18 @@ interface World {
   readonly topic: string;
 }
 
-async function withFleet(kafka: RealKafka, name: string, play: (world: World) => Promise<void>): Promise<void> {
+export async function withFleet(
+  kafka: RealKafka,
+  name: string,
+  play: (world: World) => Promise<void>,
+  env: Readonly<Record<string, string>> = {},
+): Promise<void> {
   const topic = `policies.${name}`;
   const postgres = await startPostgres();
   const fleet = await createKafkaFleet({
     ...{ SLUICE_STORE_URL: postgres.url, SLUICE_PUSH: "kafka", SLUICE_KAFKA: kafka.broker },
     SLUICE_KAFKA_POLICY_TOPIC: topic,
+    ...env,
   });
   try {
     await play({ fleet, postgres, topic });
@@ -114,7 +120,7 @@ async function withFleet(kafka: RealKafka, name: string, play: (world: World) =>
 }
 
 /** Resolves when the topic has what the first node decides by. */
-function untilInTopic({ nodes: [node] }: KafkaFleet): Promise<void> {
+export function untilInTopic({ nodes: [node] }: KafkaFleet): Promise<void> {
   return until("the topic has the newest generation", async () => {
     const { generation, push } = await readStore(node!);
     return push.topic_generation === generation;

@@ -1,10 +1,11 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
+import { createCertificates, type TestCertificates } from "@sluice/test-servers";
 import { until } from "./until.ts";
 
 const run = promisify(execFile);
@@ -13,6 +14,8 @@ const run = promisify(execFile);
 export interface RealKafka {
   /** `127.0.0.1:34567` */
   readonly broker: string;
+  /** The same broker behind TLS and SASL. */
+  readonly secure: SecureListener;
   /** Everything in a topic, as kcat reads it: `key` and `value`, null if it was deleted. */
   read(topic: string): Promise<readonly { readonly key: string | null; readonly payload: string | null }[]>;
   /** Ends it without warning. Its data stay. */
@@ -22,14 +25,31 @@ export interface RealKafka {
   close(): Promise<void>;
 }
 
+export interface SecureListener {
+  /** `127.0.0.1:34568` */
+  readonly broker: string;
+  /** The authority that signed its certificate, a file in PEM. */
+  readonly ca: string;
+  readonly user: string;
+  readonly password: string;
+}
+
+/** Known to the broker for PLAIN and both kinds of SCRAM. */
+const user = "sluice";
+const password = "a-password-for-kafka";
+
 /** `lib`: a folder with its jars. */
 export async function startKafka(lib: string): Promise<RealKafka> {
   const folder = await mkdtemp(path.join(tmpdir(), "sluice-kafka-"));
-  const [port, controllerPort] = await findFreePorts();
+  const certificates = await createCertificates();
+  const [port, securePort, controllerPort] = await findFreePorts();
   const config = path.join(folder, "server.properties");
-  await writeFile(config, renderProperties(folder, port, controllerPort));
+  const keystore = await writeKeystore(folder, certificates);
+  await writeFile(config, renderProperties(folder, { port, securePort, controllerPort, keystore }));
   const classes = path.join(lib, "*");
   const format = ["kafka.tools.StorageTool", "format", "--config", config, "--cluster-id", "c2x1aWNlLWNvbmZvcm1hbg"];
+  for (const mechanism of ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+    format.push("--add-scram", `${mechanism}=[name=${user},password=${password}]`);
   await run("java", ["-cp", classes, ...format]);
   const broker = `127.0.0.1:${port}`;
   let child: ChildProcess | undefined;
@@ -63,6 +83,7 @@ export async function startKafka(lib: string): Promise<RealKafka> {
 
   async function close(): Promise<void> {
     await kill();
+    await certificates.close();
     await rm(folder, { recursive: true, force: true });
   }
 
@@ -74,6 +95,7 @@ export async function startKafka(lib: string): Promise<RealKafka> {
   }
   return {
     broker,
+    secure: { broker: `127.0.0.1:${securePort}`, ca: certificates.ca, user, password },
     async read(topic) {
       const args = ["-C", "-q", "-e", "-J", "-b", broker, "-t", topic, "-o", "beginning"];
       const { stdout } = await run("kcat", args, { maxBuffer: 256 * 1024 * 1024 });
@@ -88,16 +110,38 @@ export async function startKafka(lib: string): Promise<RealKafka> {
   };
 }
 
-function renderProperties(folder: string, port: number, controllerPort: number): string {
+/** One file with the key and the certificate, as Kafka reads PEM. */
+async function writeKeystore(folder: string, { key, cert }: TestCertificates): Promise<string> {
+  const file = path.join(folder, "keystore.pem");
+  await writeFile(file, `${await readFile(key, "utf8")}${await readFile(cert, "utf8")}`, { mode: 0o600 });
+  return file;
+}
+
+interface BrokerPlace {
+  readonly port: number;
+  readonly securePort: number;
+  readonly controllerPort: number;
+  readonly keystore: string;
+}
+
+function renderProperties(folder: string, { port, securePort, controllerPort, keystore }: BrokerPlace): string {
+  const secure = "listener.name.sasl_ssl";
+  const security = "org.apache.kafka.common.security";
   const properties = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.quorum.voters": `1@127.0.0.1:${controllerPort}`,
-    listeners: `PLAINTEXT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controllerPort}`,
-    "advertised.listeners": `PLAINTEXT://127.0.0.1:${port}`,
+    listeners: `PLAINTEXT://127.0.0.1:${port},SASL_SSL://127.0.0.1:${securePort},CONTROLLER://127.0.0.1:${controllerPort}`,
+    "advertised.listeners": `PLAINTEXT://127.0.0.1:${port},SASL_SSL://127.0.0.1:${securePort}`,
     "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL",
     "inter.broker.listener.name": "PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+    [`${secure}.plain.sasl.jaas.config`]: `${security}.plain.PlainLoginModule required user_${user}="${password}";`,
+    [`${secure}.scram-sha-256.sasl.jaas.config`]: `${security}.scram.ScramLoginModule required;`,
+    [`${secure}.scram-sha-512.sasl.jaas.config`]: `${security}.scram.ScramLoginModule required;`,
+    [`${secure}.ssl.keystore.type`]: "PEM",
+    [`${secure}.ssl.keystore.location`]: keystore,
     "log.dirs": path.join(folder, "data"),
     "num.partitions": "3",
     "offsets.topic.replication.factor": "1",
@@ -120,9 +164,9 @@ function renderProperties(folder: string, port: number, controllerPort: number):
     .join("\n")}\n`;
 }
 
-/** Two that are free at the same moment. */
-async function findFreePorts(): Promise<[number, number]> {
-  const servers = [createServer(), createServer()];
+/** Three that are free at the same moment. */
+async function findFreePorts(): Promise<[number, number, number]> {
+  const servers = [createServer(), createServer(), createServer()];
   const ports = await Promise.all(
     servers.map(async (server) => {
       server.listen(0, "127.0.0.1");
@@ -132,5 +176,5 @@ async function findFreePorts(): Promise<[number, number]> {
     }),
   );
   await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return [ports[0]!, ports[1]!];
+  return ports as [number, number, number];
 }

@@ -1025,7 +1025,7 @@ describe("sluice audit and nodes", () => {
     expect(await run(["audit", "--kind", "polcy"])).toEqual({
       code: 2,
       out: "",
-      err: expect.stringMatching(/^--kind is "polcy"; it should be policy, rollout, .* or server\n$/),
+      err: expect.stringMatching(/^--kind is "polcy"; it should be policy, .*rollout, .* or server\n$/),
     });
     expect(await run(["audit", "--action", "put"])).toMatchObject({
       code: 2,
@@ -1099,6 +1099,98 @@ describe("what is dangerous", () => {
     }
     expect(await ours()).toEqual(before);
     expect((await run(["kill-switch", "on", "closed", "--reason", "r"])).err).toContain("It is open already, until");
+  });
+});
+
+describe("plans", () => {
+  const file = `policies:
+  - { id: orders, match: { endpoint: /orders }, on_failure: open, limits: [{ by: [user], windows: [5/s] }] }
+  - { id: search, match: { endpoint: /search }, on_failure: open, limits: [{ by: [user], windows: [7/s] }] }
+`;
+
+  it("are set, edited and deleted in all policies at once, and shown with who has them", async () => {
+    await apply(file);
+    expect((await run(["plan", "list"])).out).toContain("No policy has windows for a plan");
+    const tried = await run(["plan", "set", "pro", "orders", "50/s", "--dry-run"]);
+    expect(tried).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/orders, version 2\n[\s\S]*\+ +- 50\/s[\s\S]*Dry run/),
+    });
+    expect((await run(["plan", "set", "pro", "orders", "50/s"])).code).toBe(2);
+    expect((await run(["plan", "set", "pro", "orders", "50/s", "--yes"])).code).toBe(0);
+    const answer = async (): Promise<string> => {
+      await run(["plan", "set", "pro", "orders", "51/s", "--yes"]);
+      return "y";
+    };
+    expect(await run(["plan", "set", "pro", "orders", "52/s"], { answer })).toMatchObject({
+      code: 4,
+      err: expect.stringContaining("changed by another command meanwhile"),
+    });
+    const shown = await run(["plan", "show", "pro", "-o", "yaml"]);
+    const edited = shown.out.replace("51/s", "60/s").concat("      - { policy: search, windows: [70/s] }\n");
+    expect((await run(["plan", "edit", "pro", "--file", "-", "--yes"], { input: edited })).code).toBe(0);
+    const editor = { EDITOR: "sed -i s,70/s,80/s," };
+    expect((await run(["plan", "edit", "pro", "--yes"], { env: editor })).out).toContain("Done");
+    expect(await run(["plan", "edit", "pro", "--yes"], { env: { EDITOR: "false" } })).toMatchObject({ code: 2 });
+    await run(["tier", "set", "user=u1", "pro"]);
+    expect((await run(["plan", "show", "pro"])).out).toMatch(
+      /1 by user[\s\S]*orders \/ user +60\/s[\s\S]*search \/ user +80\/s/,
+    );
+    expect((await run(["tier", "list"])).out).toMatch(/pro +2 +2 +1\n/);
+    expect((await run(["subject", "list", "--tier", "pro"])).out).toMatch(/user=u1 +pro +0\n/);
+    expect((await run(["subject", "list", "--tier", "gone"])).out).toContain("no such subjects");
+    expect((await run(["plan", "set", "pro", "search", "--remove", "--yes"])).code).toBe(0);
+    expect(await run(["plan", "delete", "pro", "--yes"])).toMatchObject({
+      code: 0,
+      err: expect.stringContaining("1 by user"),
+    });
+    expect(await json("policy", "get", "orders")).toMatchObject({
+      document: { limits: [{ by: ["user"], windows: ["5/s"] }] },
+    });
+  });
+});
+
+describe("one policy, or one subject, for a time", () => {
+  const orders = { user: "u1", endpoint: "/orders" };
+
+  it("is a policy disabled and enabled, on this node at once, and shown until then", async () => {
+    await apply(
+      "policies: [{ id: orders, match: { endpoint: /orders }, on_failure: open, limits: [{ by: [user], windows: [1/h] }] }]\n",
+    );
+    expect(await run(["policy", "disable", "orders", "--yes"])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("--reason"),
+    });
+    expect((await run(["policy", "disable", "orders", "--for", "8d", "--reason", "r"])).code).toBe(2);
+    expect((await run(["policy", "disable", "orderz", "--reason", "r", "--yes"])).code).toBe(1);
+    expect((await run(["policy", "disable", "orders", "--reason", "r", "--dry-run"])).out).toContain("Dry run");
+    expect((await run(["policy", "disabled"])).out).toBe("No policy is disabled.\n");
+    expect((await run(["policy", "disable", "orders", "--reason", "wrong", "--yes", "--wait"])).code).toBe(0);
+    expect(await deny(orders, 3)).toBe(false);
+    expect((await run(["policy", "disabled"])).out).toMatch(/orders +allow .*wrong/);
+    expect((await run(["policy", "list"])).out).toContain("disabled (allow)");
+    expect((await run(["policy", "enable", "orders", "--wait"])).out).toBe("Policy orders limits again.\n");
+    expect(await deny(orders, 3)).toBe(true);
+    expect(await run(["policy", "enable", "orders"])).toMatchObject({
+      code: 1,
+      out: expect.stringContaining("not disabled"),
+    });
+  });
+
+  it("is a subject blocked and unblocked, and shown until then", async () => {
+    expect((await run(["subject", "block", "user=u1", "--yes"])).code).toBe(2);
+    expect((await run(["subject", "block", "user=u1", "--reason", "scrapes", "--dry-run"])).out).toContain("Dry run");
+    expect(await run(["subject", "unblock", "user=u1"])).toMatchObject({ code: 1 });
+    const done = await run(["subject", "block", "user=u1", "--for", "2h", "--reason", "scrapes", "--yes", "--wait"]);
+    expect(done).toMatchObject({ code: 0, out: expect.stringMatching(/user=u1 is blocked, until .*: scrapes/) });
+    expect(await deny(orders, 1)).toBe(true);
+    expect((await run(["subject", "user=u1"])).out).toMatch(/blocked +until .*scrapes/);
+    expect((await run(["subject", "list", "--by", "user"])).out).toMatch(/user=u1 +- +0 +yes/);
+    expect((await run(["subject", "block", "user=u1", "--policy", "gone", "--reason", "r", "--yes"])).err).toContain(
+      "no policy has the id gone",
+    );
+    expect((await run(["subject", "unblock", "user=u1", "--wait"])).out).toBe("user=u1 is blocked no longer.\n");
+    expect(await deny(orders, 1)).toBe(false);
   });
 });
 

@@ -95,7 +95,8 @@ export function renderPolicies(policies: readonly PolicyBody[], nowMs: number, w
   );
 }
 
-function renderState({ rollout, overridden_by, document }: PolicyBody): string {
+function renderState({ rollout, disabled, overridden_by, document }: PolicyBody): string {
+  if (disabled !== undefined) return `disabled (${disabled.mode})`;
   if (overridden_by === "file") return "a file wins";
   if (rollout !== undefined) return `${rollout.percent} % have ${rollout.to_version}`;
   return renderMode(document);

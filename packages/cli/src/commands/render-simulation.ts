@@ -1,5 +1,5 @@
-import type { FoundLimits, SimulationReport } from "@sluice/simulate";
-import { type FailVerdict, renderCount, renderInstant, renderShare } from "@sluice/simulate/report";
+import type { FoundLimits, IdentityReport, SimulationReport } from "@sluice/simulate";
+import { type FailVerdict, listIdentity, renderCount, renderInstant, renderShare } from "@sluice/simulate/report";
 import { printable } from "sluice/internal";
 import type { Paint } from "../terminal/paint.ts";
 import { renderBar } from "../terminal/progress-line.ts";
@@ -12,6 +12,8 @@ export interface SimulationView {
   /** What is to be known of the logs, in sentences. */
   readonly logNotes: readonly string[];
   readonly verdicts: readonly FailVerdict[];
+  /** Undefined without a recording. */
+  readonly identity?: IdentityReport | undefined;
 }
 
 const usualWidth = 100;
@@ -22,6 +24,9 @@ const right = "right" as const;
 export function renderSimulation(report: SimulationReport, view: SimulationView): string {
   const { paint } = view;
   const parts = [
+    view.identity === undefined
+      ? ""
+      : heading("Replayed under its own policies", paint) + renderIdentity(view.identity, paint),
     renderHead(report),
     renderSides(report, paint),
     heading("Flips", paint) + renderFlips(report),
@@ -47,6 +52,12 @@ export function renderSimulation(report: SimulationReport, view: SimulationView)
 
 function heading(text: string, paint: Paint): string {
   return `${paint.strong(text)}\n`;
+}
+
+function renderIdentity(identity: IdentityReport, paint: Paint): string {
+  const [verdict = "", ...rest] = listIdentity(identity);
+  const painted = identity.exact ? paint.good(verdict) : paint.bad(verdict);
+  return `${painted}\n${rest.map((sentence) => `- ${printable(sentence)}\n`).join("")}`;
 }
 
 function renderHead({ requests, first_ms, last_ms }: SimulationReport): string {

@@ -1,7 +1,13 @@
 import { writeFile } from "node:fs/promises";
-import { Simulation, type SimulationReport } from "@sluice/simulate";
 import {
-  fileSource,
+  type IdentityReport,
+  IdentityRun,
+  type SimulatedRequest,
+  Simulation,
+  type SimulationReport,
+} from "@sluice/simulate";
+import {
+  findSampledBy,
   type LogFormat,
   type LogSource,
   LogUnreadable,
@@ -9,7 +15,6 @@ import {
   parseFieldMap,
   type ReadLogs,
   readLogs,
-  streamSource,
 } from "@sluice/simulate/logs";
 import { type FailCondition, judge, parseFailIf, renderHtml } from "@sluice/simulate/report";
 import { type Command, Option } from "commander";
@@ -24,6 +29,7 @@ import { askServer, findServer } from "../server/ask-server.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { CommandError, type ExitCode, type Terminal } from "../terminal/terminal.ts";
 import { renderJson } from "../terminal/write-json.ts";
+import { openLogs } from "./open-logs.ts";
 import { renderSimulation } from "./render-simulation.ts";
 import { showReading } from "./show-reading.ts";
 
@@ -58,13 +64,21 @@ export async function simulateLogs(
     const candidate = await loadPolicies(options.policies, "--policies");
     const now = await loadNow(options, world);
     const sources = await openLogs(logs, terminal);
-    const { report, read } = await replay(sources, candidate, now, options, terminal);
-    if (report.requests === 0) throw new CommandError(renderNothing(read));
-    return await writeResult(report, read, conditions, logs, options, terminal, env);
+    const replayed = await replay(sources, candidate, now, options, terminal);
+    if (replayed.report.requests === 0) throw new CommandError(renderNothing(replayed.read));
+    return await writeResult(replayed, conditions, logs, options, terminal, env);
   } catch (error) {
     if (error instanceof RangeError || error instanceof LogUnreadable) throw new CommandError(error.message);
     throw error;
   }
+}
+
+/** What was read, and what it says. */
+interface Replayed {
+  readonly report: SimulationReport;
+  readonly read: ReadLogs;
+  /** Undefined without a recording. */
+  readonly identity: IdentityReport | undefined;
 }
 
 async function replay(
@@ -73,34 +87,40 @@ async function replay(
   now: PolicySet | undefined,
   options: SimulateOptions,
   terminal: Terminal,
-): Promise<{ readonly report: SimulationReport; readonly read: ReadLogs }> {
+): Promise<Replayed> {
   const { domain, findLimit } = options;
   const progress = showReading(sources, terminal);
-  const begin = (carried: readonly string[]): Simulation =>
+  const begin = (carried: readonly string[], sampledBy?: string): Simulation =>
     new Simulation({
-      ...{ candidate, now, carried, domain },
+      ...{ candidate, now, carried, domain, sampledBy },
       ...(findLimit !== undefined && { findLimit: { policy: findLimit } }),
     });
   // A policy that is not there is found out before the first line.
   let simulation = begin([]);
-  const read = await readLogs(sources, (request) => simulation.add(request), {
+  let identity: IdentityRun | undefined;
+  const onRequest = (request: SimulatedRequest): void => {
+    identity?.add(request);
+    simulation.add(request);
+  };
+  const read = await readLogs(sources, onRequest, {
     format: options.format,
     map: parseFieldMap(options.map ?? []),
     deniedStatuses: parseStatuses(options.deniedStatus),
     windowSeconds: Math.ceil(parseDurationFlag("--reorder", options.reorder ?? "10s", reorderBounds) / 1000),
     onProgress: progress.show,
-    onCarried: (carried) => {
-      simulation = begin(carried);
+    onCarried: (carried, recordings) => {
+      const sampledBy = findSampledBy(recordings);
+      simulation = begin(carried, sampledBy);
+      if (recordings.length > 0) identity = new IdentityRun({ recordings, sampledBy });
     },
   }).finally(() => progress.end());
-  return { report: simulation.finish(), read };
+  return { report: simulation.finish(), read, identity: identity?.finish() };
 }
 
 const reorderBounds = { leastMs: 1_000, mostMs: 3_600_000 };
 
 async function writeResult(
-  report: SimulationReport,
-  read: ReadLogs,
+  { report, read, identity }: Replayed,
   conditions: readonly FailCondition[],
   logs: readonly string[],
   options: SimulateOptions,
@@ -111,17 +131,18 @@ async function writeResult(
   const logNotes = listLogNotes(read);
   if (options.html !== undefined) {
     const title = `${logs.join(", ")} under ${options.policies}`;
-    await writeFile(options.html, renderHtml(report, { title, notes: logNotes })).catch((error: Error) => {
+    await writeFile(options.html, renderHtml(report, { title, notes: logNotes, identity })).catch((error: Error) => {
       throw new CommandError(`--html ${JSON.stringify(options.html)} cannot be written: ${error.message}`);
     });
   }
   if (options.json === true) {
     const { lines, unreadable, late, formats, examples } = read;
-    const document = { logs: { lines, unreadable, late, formats, examples }, result: report, fail_if: verdicts };
+    const logsRead = { lines, unreadable, late, formats, examples };
+    const document = { logs: logsRead, identity, result: report, fail_if: verdicts };
     stdout.write(`${renderJson(document, 2)}\n`);
   } else {
     const width = stdout.isTTY === true ? stdout.columns : undefined;
-    stdout.write(renderSimulation(report, { width, paint: paintFor(stdout, env), logNotes, verdicts }));
+    stdout.write(renderSimulation(report, { width, paint: paintFor(stdout, env), logNotes, verdicts, identity }));
   }
   return verdicts.some(({ failed }) => failed) ? 1 : 0;
 }
@@ -165,20 +186,6 @@ async function loadNow(options: SimulateOptions, { env, terminal }: SimulateWorl
   return parsePolicyText(JSON.stringify(file), { file: options.server }).policySet;
 }
 
-async function openLogs(logs: readonly string[], { stdin }: Terminal): Promise<readonly LogSource[]> {
-  if (logs.filter((log) => log === "-").length > 1) throw new CommandError("- is standard input, and can be read once");
-  return Promise.all(
-    logs.map(async (log) => {
-      if (log !== "-")
-        return fileSource(log).catch((error: Error) => {
-          throw new CommandError(`${JSON.stringify(log)} cannot be read: ${error.message}`);
-        });
-      if (stdin === undefined) throw new CommandError("there is no standard input to read");
-      return streamSource("-", stdin as AsyncIterable<Buffer | string>);
-    }),
-  );
-}
-
 function parseStatuses(text: string = "429"): ReadonlySet<number> {
   const statuses = text.split(",").map((one) => (/^\s*\d{3}\s*$/.test(one) ? Number(one) : Number.NaN));
   if (statuses.some(Number.isNaN))
@@ -193,7 +200,7 @@ function collect(value: string, earlier: readonly string[] = []): readonly strin
 export function addSimulateCommand(program: Command, world: SimulateWorld, finish: (code: ExitCode) => void): void {
   const command = program
     .command("simulate <log...>")
-    .description("Show what policies would have done to the requests of access logs, before you apply them.")
+    .description("Show what policies would have done to recorded requests, before you apply them.")
     .requiredOption("--policies <path>", "the policies to try: a file, or a folder of files")
     .option("--now <path>", "compare with these policies (default: with what the logs say was denied)")
     .addOption(new Option("--server <url>", "compare with the policies of this server").conflicts("now"))
@@ -218,13 +225,16 @@ export function addSimulateCommand(program: Command, world: SimulateWorld, finis
 }
 
 const help = `
-Each log is a file, compressed with gzip or zstd or not, or - for standard input. Several are merged by time.
+Each log is an access log or a recording of sluice serve --record: a file, compressed with gzip or zstd or not, or - for
+standard input. Several are merged by time. A recording is first replayed under its own policies, and the report says
+whether that reproduces its decisions.
 Conditions are of denied, newly-denied and subjects-hurt, compared by > or >= with a count or a percentage of requests.
 
 Examples:
   sluice simulate access.log --policies candidate.yaml
   sluice simulate access.log access.log.1.gz --now policies.yaml --policies candidate.yaml --html report.html
   sluice simulate envoy.json.zst --policies candidate.yaml --map tenant=header:x-tenant --find-limit api
+  sluice simulate requests.rec --policies candidate.yaml
   sluice simulate - --policies candidate.yaml --fail-if "newly-denied > 0.1%" --json < access.log
 
 Exit codes: 0 done, and no --fail-if is so; 1 a --fail-if is so; 2 wrong usage, or it could not be done.`;

@@ -25,6 +25,8 @@ it("tells how a server stands to the policy store, what is overridden, and of th
       ...{ generation: 7, newest_generation: 8, source: "snapshot", taken_up_at_ms: 0, digest },
       push: { kind: "postgres", connected: false },
       kill_switch: { mode: "open", until_ms: Date.UTC(2027, 0, 2, 3), reason: "a drill", author: "al" },
+      disabled: [{ policy: "search", mode: "allow", until_ms: 1_767_225_600_000, reason: "denies all" }],
+      blocked: 2,
       ...{ problem_count: 1, problems: ["policies.x: is not JSON"], precedence: "files" },
       ...{ overridden_count: 1, overridden: ["policy login"], node_id: "n1", node_name: "a" },
     },
@@ -34,6 +36,8 @@ store     postgres://db:5432/sluice, generation 7 of 8, from the snapshot, away,
           connection refused
           policies.x: is not JSON
           in files and store, files win: policy login
+          policy search is disabled (allow) until 2026-01-01T00:00:00.000Z: denies all
+          2 subjects are blocked
           kill switch open until 2027-01-02T03:00:00.000Z: a drill
 counters  in memory, 1 of at most 10
 `);
@@ -45,12 +49,12 @@ it("says nothing of a store where there is none", () => {
 
 it("shows leases, and those that have expired", () => {
   const counters = { kind: "redis", at: "redis://a:1", ready: true, waiting: 0, in_flight: 0, shards: [] } as const;
-  const textOf = (leases: LeasesBody): string => renderStatus({ ...body, counters: { ...counters, leases } });
-  expect(textOf({ held: 12, tokens: 340, stale: 0 })).toContain(`
+  const renderText = (leases: LeasesBody): string => renderStatus({ ...body, counters: { ...counters, leases } });
+  expect(renderText({ held: 12, tokens: 340, stale: 0 })).toContain(`
 counters  redis://a:1, 0 waiting
 leases    12 held, 340 left to spend
 waiting`);
-  expect(textOf({ held: 12, tokens: 340, stale: 3, stale_for_ms: 12_345 })).toContain(
+  expect(renderText({ held: 12, tokens: 340, stale: 3, stale_for_ms: 12_345 })).toContain(
     "leases    12 held, 340 left to spend; 3 beyond their time for 12s, because the counters do not answer\n",
   );
   expect(renderStatus({ ...body, counters })).not.toMatch(/^leases/m);

@@ -78,6 +78,11 @@ function storeRows(store: StoreStatusBody): readonly (readonly [string, string])
     ...(reason === undefined ? [] : [["", reason] as const]),
     ...problems.map((problem) => ["", problem] as const),
     ...store.overridden.map((what) => ["", `in files and store, ${store.precedence} win: ${what}`] as const),
+    ...store.disabled.map(
+      ({ policy, mode, until_ms: untilMs, reason }) =>
+        ["", `policy ${policy} is disabled (${mode}) until ${new Date(untilMs).toISOString()}: ${reason}`] as const,
+    ),
+    ...(store.blocked === 0 ? [] : [["", `${store.blocked} subjects are blocked`] as const]),
     ...(kill === undefined
       ? []
       : [["", `kill switch ${kill.mode} until ${new Date(kill.until_ms).toISOString()}: ${kill.reason}`] as const]),
@@ -93,9 +98,14 @@ function countersText(counters: CountersStatusBody): string {
   return `${counters.at}, ${counters.waiting} waiting`;
 }
 
-function shardText({ shard, connected, breaker, round_trip_ms, failed_calls }: ShardStatusBody): string {
+function shardText(status: ShardStatusBody): string {
+  const { shard, connected, breaker, round_trip_ms, failed_calls, load, clock_ahead_ms: ahead = 0 } = status;
   const trip = round_trip_ms === undefined ? "" : `, ${round_trip_ms} ms away`;
-  return `${shard}: ${connected ? "connected" : "not connected"}, breaker ${breaker}${trip}, ${failed_calls} failed calls`;
+  const cpu = load?.cpu === undefined ? "" : `, ${Math.round(load.cpu * 100)} % of a core`;
+  const evicted = load === undefined || load.evicted_keys === 0 ? "" : `, ${load.evicted_keys} keys evicted`;
+  const clock = Math.abs(ahead) > 1_000 ? `, its clock is ${Math.abs(ahead)} ms ${ahead > 0 ? "ahead" : "behind"}` : "";
+  const state = `${connected ? "connected" : "not connected"}, breaker ${breaker}`;
+  return `${shard}: ${state}${trip}${cpu}${evicted}${clock}, ${failed_calls} failed calls`;
 }
 
 function leasesText({ held, tokens, stale, stale_for_ms: forMs }: LeasesBody): string {

@@ -1,5 +1,6 @@
 import type {
   EffectiveLimitBody,
+  KeptSubjectBody,
   SubjectBody,
   SubjectChangeBody,
   SubjectResetBody,
@@ -19,11 +20,15 @@ import {
 import { withSubjectAdvice } from "../control/conflict-advice.ts";
 import { changeCommand, controlCommand, type RunOnControlPlane, withExamples } from "../control/control-command.ts";
 import type { ControlOptions, ControlSession } from "../control/control-session.ts";
+import { RefusedRequest } from "../control/refused-request.ts";
+import { renderBlock } from "../control/render-kept-subject.ts";
 import { confirm } from "../terminal/confirm.ts";
 import { renderFields, renderTable } from "../terminal/render-table.ts";
 import { renderMoment, renderSpan } from "../terminal/render-time.ts";
 import { CommandError, type ExitCode } from "../terminal/terminal.ts";
 import { writeJson } from "../terminal/write-json.ts";
+import { planList } from "./plans.ts";
+import { addSubjectBlock } from "./subject-block.ts";
 
 /** `sluice subject`: the limits that hold for a subject, and where each number comes from. */
 export async function showSubject(word: string, session: ControlSession): Promise<ExitCode> {
@@ -38,6 +43,7 @@ export function renderSubject(subject: SubjectBody, nowMs: number, width: number
   const head = renderFields([
     ["subject", `${subject.dimension}=${subject.value}`],
     ["tier", subject.tier ?? "none"],
+    ...(subject.block === undefined ? [] : [["blocked", renderBlock(subject.block, nowMs)] as const]),
   ]);
   const { effective = [] } = subject;
   if (effective.length === 0) return `${head}\nNo policy limits by ${printable(subject.dimension)}.\n`;
@@ -85,6 +91,53 @@ function usedText(usage: WindowUsageBody | undefined): string {
   const { used, remaining, reset_after_ms } = usage;
   if (used === 0) return `none, ${remaining} left`;
   return `${used}, ${remaining} left${reset_after_ms === undefined ? "" : `, as new in ${renderSpan(reset_after_ms)}`}`;
+}
+
+export interface SubjectListOptions extends ControlOptions {
+  readonly tier?: string;
+  readonly by?: string;
+}
+
+/** `sluice subject list`: subjects about which something is stored, of a dimension or with a tier. */
+export async function listSubjects({ tier, by }: SubjectListOptions, session: ControlSession): Promise<ExitCode> {
+  const { api, terminal, json, width } = session;
+  if (tier === undefined && by === undefined)
+    throw new CommandError("name a tier or a dimension: sluice subject list --tier pro, or --by tenant");
+  const dimensions = by === undefined ? await findDimensions(tier ?? "", session) : [by];
+  const subjects: KeptSubjectBody[] = [];
+  for (const dimension of dimensions) subjects.push(...(await api.subjects.list(dimension, { tier }).toArray()));
+  if (json) writeJson(session, { subjects });
+  else terminal.stdout.write(renderSubjects(subjects, width));
+  return 0;
+}
+
+/** The dimensions whose subjects have the tier. */
+async function findDimensions(tier: string, { api }: ControlSession): Promise<readonly string[]> {
+  try {
+    return (await api.plans.get(tier)).subjects.map(({ dimension }) => dimension);
+  } catch (error) {
+    if (error instanceof RefusedRequest && error.body.code === "resource_not_found") return [];
+    throw error;
+  }
+}
+
+export function renderSubjects(subjects: readonly KeptSubjectBody[], width: number | undefined): string {
+  if (subjects.length === 0) return "There are no such subjects in the policy store.\n";
+  return renderTable(
+    [
+      { title: "subject", flexible: true },
+      { title: "tier" },
+      { title: "limits of its own", align: "right" },
+      { title: "blocked" },
+    ],
+    subjects.map(({ dimension, value, tier = "-", limits, block }) => [
+      `${dimension}=${value}`,
+      tier,
+      String(limits.length),
+      block === undefined ? "" : "yes",
+    ]),
+    width,
+  );
 }
 
 export interface SubjectResetOptions extends ControlOptions, ChangeFlags {
@@ -181,7 +234,7 @@ export function addSubjectCommands(program: Command, run: RunOnControlPlane): vo
   const subject = controlCommand(
     program,
     "subject [subject]",
-    "Show which limits apply to a subject, and where each number comes from; or reset its counters.",
+    "Show which limits apply to a subject, and where each number comes from; block it; or reset its counters.",
   );
   withExamples(subject, "", "sluice subject user=u1", "sluice subject reset user=u1").action(
     (word: string | undefined, options: ControlOptions) => {
@@ -189,6 +242,17 @@ export function addSubjectCommands(program: Command, run: RunOnControlPlane): vo
       return run(options, (session) => showSubject(word, session));
     },
   );
+
+  withExamples(
+    controlCommand(subject, "list", "List subjects that have a tier, limits of their own or a block.")
+      .option("--tier <name>", "only those with this tier")
+      .option("--by <dimension>", "only those of this dimension; needed unless --tier"),
+    "",
+    "sluice subject list --tier pro",
+    "sluice subject list --by tenant",
+  ).action((options: SubjectListOptions) => run(options, (session) => listSubjects(options, session)));
+
+  addSubjectBlock(subject, run);
 
   withExamples(
     changeCommand(
@@ -209,6 +273,11 @@ counts by other dimensions as well needs their values too. Exit code 1 where not
 /** `sluice tier …` */
 export function addTierCommands(program: Command, run: RunOnControlPlane): void {
   const tier = program.command("tier").description("Work with the tiers of subjects.");
+  withExamples(
+    controlCommand(tier, "list", "List the tiers that policies have windows for, or that subjects have."),
+    "A tier that policies have windows for is a plan: sluice plan show NAME.",
+    "sluice tier list",
+  ).action((options: ControlOptions) => run(options, planList));
   withExamples(
     changeCommand(
       tier,

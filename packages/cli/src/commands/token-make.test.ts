@@ -30,7 +30,7 @@ async function make(options: TokenMakeOptions): Promise<{ token: string; told: s
   return { token: out.trim(), told: err };
 }
 
-const digestOf = (token: string): string => createHash("sha256").update(token).digest("hex");
+const hashToken = (token: string): string => createHash("sha256").update(token).digest("hex");
 
 describe("sluice token make", () => {
   it("prints a token alone to stdout, and its entry beside it", async () => {
@@ -38,7 +38,7 @@ describe("sluice token make", () => {
     expect(token).toMatch(/^sluice_[\w-]{43}$/);
     const tokens = parseTokens(told.slice(told.indexOf("\ntokens:")), "told");
     expect(tokens).toEqual([
-      { name: "gateway", role: "check", sha256: digestOf(token), expiresMs: nowMs + 90 * 86_400_000 },
+      { name: "gateway", role: "check", sha256: hashToken(token), expiresMs: nowMs + 90 * 86_400_000 },
     ]);
     expect(told).not.toContain(token);
     expect((await make(gateway)).token).not.toBe(token);
@@ -50,16 +50,16 @@ describe("sluice token make", () => {
     const second = await make({ name: "dashboard", role: "viewer", file });
     const tokens = parseTokens(await readFile(file, "utf8"), file);
     expect(tokens).toMatchObject([
-      { name: "gateway", role: "check", sha256: digestOf(first.token) },
-      { name: "dashboard", role: "viewer", sha256: digestOf(second.token) },
+      { name: "gateway", role: "check", sha256: hashToken(first.token) },
+      { name: "dashboard", role: "viewer", sha256: hashToken(second.token) },
     ]);
   });
 
   it("prints token and entry as JSON", async () => {
     const { token: out, told } = await make({ ...gateway, file, json: true });
     const { token, entry } = JSON.parse(out) as { token: string; entry: unknown };
-    expect(entry).toEqual({ name: "gateway", role: "check", sha256: digestOf(token) });
-    expect(parseTokens(await readFile(file, "utf8"), file)).toMatchObject([{ sha256: digestOf(token) }]);
+    expect(entry).toEqual({ name: "gateway", role: "check", sha256: hashToken(token) });
+    expect(parseTokens(await readFile(file, "utf8"), file)).toMatchObject([{ sha256: hashToken(token) }]);
     expect(told).toBe("");
   });
 
@@ -97,7 +97,7 @@ describe("sluice token make", () => {
     const real = join(folder, "real.yaml");
     await writeFile(
       real,
-      `# ours\ntokens:\n  # the gateway's\n  - { name: old, role: check, sha256: ${digestOf("x")} }\n`,
+      `# ours\ntokens:\n  # the gateway's\n  - { name: old, role: check, sha256: ${hashToken("x")} }\n`,
       {
         mode: 0o640,
       },
@@ -111,17 +111,19 @@ describe("sluice token make", () => {
     expect((await stat(real)).mode & 0o777).toBe(0o640);
   });
 
-  it.each(["tokens: []\n", "", '{ "tokens": [] }', `{ tokens: [{ name: o, role: check, sha256: ${digestOf("x")} }] }`])(
-    "adds to a file that reads %s",
-    async (content) => {
-      await writeFile(file, content);
-      await make({ ...gateway, file });
-      expect(parseTokens(await readFile(file, "utf8"), file).at(-1)?.name).toBe("gateway");
-    },
-  );
+  it.each([
+    "tokens: []\n",
+    "",
+    '{ "tokens": [] }',
+    `{ tokens: [{ name: o, role: check, sha256: ${hashToken("x")} }] }`,
+  ])("adds to a file that reads %s", async (content) => {
+    await writeFile(file, content);
+    await make({ ...gateway, file });
+    expect(parseTokens(await readFile(file, "utf8"), file).at(-1)?.name).toBe("gateway");
+  });
 
   it("keeps JSON as JSON", async () => {
-    await writeFile(file, `{"tokens":[{"name":"o","role":"check","sha256":"${digestOf("x")}"}]}`);
+    await writeFile(file, `{"tokens":[{"name":"o","role":"check","sha256":"${hashToken("x")}"}]}`);
     await make({ ...gateway, file });
     expect(JSON.parse(await readFile(file, "utf8"))).toMatchObject({ tokens: [{ name: "o" }, { name: "gateway" }] });
   });

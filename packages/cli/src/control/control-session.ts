@@ -21,6 +21,8 @@ export interface ControlSession {
   readonly paint: Paint;
   /** Of a line on stdout; undefined when it is not a terminal. */
   readonly width: number | undefined;
+  /** The command that people edit texts with. */
+  readonly editor: string | undefined;
   nowMs(): number;
   sleep(ms: number): Promise<unknown>;
 }
@@ -53,6 +55,7 @@ export async function openControlSession(
     json: options.json === true,
     paint: paintFor(terminal.stdout, env),
     width: terminal.stdout.isTTY === true ? terminal.stdout.columns : undefined,
+    editor: env.VISUAL || env.EDITOR || undefined,
     nowMs: Date.now,
     sleep,
   };

@@ -25,7 +25,10 @@ function problem(status: number, code: string, more: object = {}): RequestListen
   };
 }
 
-async function refusalOf(listener: RequestListener, options: Partial<OpenAdminOptions> = {}): Promise<RefusedRequest> {
+async function catchRefusal(
+  listener: RequestListener,
+  options: Partial<OpenAdminOptions> = {},
+): Promise<RefusedRequest> {
   const admin = await listen(listener);
   return openAdminClient({ admin, ...options })
     .nodes.list()
@@ -48,7 +51,7 @@ describe("a client of the control plane", () => {
     [503, "policy_store_unavailable", 5, /^that is so$/],
     [500, "internal", 2, /^that is so$/],
   ] as const)("tells %i %s apart by its exit code", async (status, code, exitCode, message) => {
-    const refusal = await refusalOf(problem(status, code));
+    const refusal = await catchRefusal(problem(status, code));
     expect(refusal).toMatchObject({ exitCode, message: expect.stringMatching(message) });
   });
 
@@ -57,7 +60,7 @@ describe("a client of the control plane", () => {
       { field: "limits[0]", message: "is \u001b[2Jwrong" },
       { field: "(root)", message: "is odd" },
     ];
-    const { message } = await refusalOf(
+    const { message } = await catchRefusal(
       problem(400, "invalid_policies", { detail: "2 problems:\n and more", problems }),
     );
     expect(message).toBe("2 problems:\n  limits[0]: is \\u001b[2Jwrong\n  is odd");
@@ -84,24 +87,24 @@ describe("a client of the control plane", () => {
         problem(429, "rate_limited")(request, response);
       };
     };
-    expect(await refusalOf(later("3600"))).toMatchObject({ exitCode: 5 });
-    expect(await refusalOf(later("0"))).toMatchObject({ exitCode: 5 });
+    expect(await catchRefusal(later("3600"))).toMatchObject({ exitCode: 5 });
+    expect(await catchRefusal(later("0"))).toMatchObject({ exitCode: 5 });
   });
 
   it("takes nothing for an answer that is none", async () => {
     const html: RequestListener = (_request, response) => response.setHeader("content-type", "text/html").end("<p>hi");
-    expect(await refusalOf(html)).toMatchObject({
+    expect(await catchRefusal(html)).toMatchObject({
       message: expect.stringContaining("not as a control plane does: <p>hi"),
     });
     const elsewhere: RequestListener = (_request, response) =>
       response.writeHead(302, { location: "http://127.0.0.1:9/" }).end();
-    expect(await refusalOf(elsewhere)).toMatchObject({ exitCode: 5 });
+    expect(await catchRefusal(elsewhere)).toMatchObject({ exitCode: 5 });
     const broken: RequestListener = (request) => request.socket.destroy();
-    expect(await refusalOf(broken)).toMatchObject({ exitCode: 5 });
+    expect(await catchRefusal(broken)).toMatchObject({ exitCode: 5 });
   });
 
   it("tells a token that is refused from one that is missing, and shows neither", async () => {
-    const refusal = await refusalOf(problem(401, "unauthenticated"), { token: "hunter2", tokenSource: "the-file" });
+    const refusal = await catchRefusal(problem(401, "unauthenticated"), { token: "hunter2", tokenSource: "the-file" });
     expect(refusal.message).toBe("the token in the-file is not accepted: that is so");
     const admin = await listen(problem(401, "unauthenticated"));
     expect(() => openAdminClient({ admin, token: "hunter 2", tokenSource: "the-file" })).toThrow(

@@ -1,11 +1,19 @@
-import type { KeptSubjectBody, SubjectLimitBody } from "@sluice/protocol/admin";
+import type { KeptSubjectBody, SubjectBlockBody, SubjectLimitBody } from "@sluice/protocol/admin";
 import { renderInstant, renderMoment } from "../terminal/render-time.ts";
 
 /** All that is kept of a subject, in one line: `tier gold; 7/s in orders, for good, by alice: contract 4711` */
-export function renderKeptSubject({ tier, limits }: KeptSubjectBody, nowMs: number): string {
-  if (tier === undefined && limits.length === 0) return "no tier and no overrides";
+export function renderKeptSubject({ tier, limits, block }: KeptSubjectBody, nowMs: number): string {
+  if (tier === undefined && limits.length === 0 && block === undefined) return "no tier and no overrides";
   const limitTexts = limits.map((limit) => renderOwnLimit(limit, nowMs));
-  return [tier === undefined ? "no tier" : `tier ${tier}`, ...limitTexts].join("; ");
+  const blockTexts = block === undefined ? [] : [`a block, ${renderBlock(block, nowMs)}`];
+  return [tier === undefined ? "no tier" : `tier ${tier}`, ...limitTexts, ...blockTexts].join("; ");
+}
+
+/** `until …, by alice, only by policy orders: scraping` */
+export function renderBlock(block: SubjectBlockBody, nowMs: number): string {
+  const { policies, until_ms: untilMs, author, reason } = block;
+  const only = policies === undefined ? "" : `, only by ${policies.join(" and ")}`;
+  return `${renderEnd(untilMs, nowMs)}, by ${author}${only}: ${reason}`;
 }
 
 export function renderOwnLimit(limit: SubjectLimitBody, nowMs: number): string {

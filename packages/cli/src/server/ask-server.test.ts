@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runProgram } from "../program.ts";
 
 const roles = ["check", "viewer", "operator"] as const;
-const tokenOf = (role: string): string => `secret-of-${role}`;
+const createToken = (role: string): string => `secret-of-${role}`;
 
 let folder: string;
 let daemon: Daemon;
@@ -26,7 +26,7 @@ default: none
 `,
   );
   const entries = roles.map((role) => {
-    const sha256 = createHash("sha256").update(tokenOf(role)).digest("hex");
+    const sha256 = createHash("sha256").update(createToken(role)).digest("hex");
     return `  - { name: the-${role}, role: ${role}, sha256: "${sha256}" }\n`;
   });
   await writeFile(tokens, `tokens:\n${entries.join("")}`);
@@ -45,7 +45,7 @@ async function run(words: string, role?: string): Promise<{ code: number; out: s
   let err = "";
   const code = await runProgram({
     args: [...words.split(" "), "--server", daemon.url],
-    env: role === undefined ? {} : { SLUICE_TOKEN: tokenOf(role) },
+    env: role === undefined ? {} : { SLUICE_TOKEN: createToken(role) },
     terminal: { stdout: { write: (text) => (out += text) }, stderr: { write: (text) => (err += text) } },
     signals: new EventEmitter(),
   });

@@ -4,8 +4,12 @@ import { AdminConfiguration } from "./configuration.ts";
 import { AdminDenials } from "./denials.ts";
 import { AdminKillSwitch } from "./kill-switch.ts";
 import { AdminNodes } from "./nodes.ts";
+import { AdminPlans } from "./plans.ts";
 import { AdminPolicies } from "./policies.ts";
+import { AdminRecordings } from "./recordings.ts";
 import { AdminRollouts } from "./rollouts.ts";
+import { AdminSession } from "./session.ts";
+import { AdminSimulations } from "./simulations.ts";
 import { AdminSubjects } from "./subjects.ts";
 import { AdminTokens } from "./tokens.ts";
 import { AdminUsage } from "./usage.ts";
@@ -15,6 +19,7 @@ export interface AdminClient {
   /** Scheme, host and port of the control plane. */
   readonly server: string;
   readonly policies: AdminPolicies;
+  readonly plans: AdminPlans;
   readonly rollouts: AdminRollouts;
   readonly subjects: AdminSubjects;
   readonly killSwitch: AdminKillSwitch;
@@ -24,6 +29,9 @@ export interface AdminClient {
   readonly tokens: AdminTokens;
   readonly nodes: AdminNodes;
   readonly configuration: AdminConfiguration;
+  readonly session: AdminSession;
+  readonly recordings: AdminRecordings;
+  readonly simulations: AdminSimulations;
 }
 
 /**
@@ -36,6 +44,7 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
   return {
     server: requests.server.origin,
     policies: new AdminPolicies(requests),
+    plans: new AdminPlans(requests),
     rollouts: new AdminRollouts(requests),
     subjects: new AdminSubjects(requests),
     killSwitch: new AdminKillSwitch(requests),
@@ -45,5 +54,8 @@ export function createAdminClient(options: AdminClientOptions): AdminClient {
     tokens: new AdminTokens(requests),
     nodes: new AdminNodes(requests),
     configuration: new AdminConfiguration(requests),
+    session: new AdminSession(requests),
+    recordings: new AdminRecordings(requests),
+    simulations: new AdminSimulations(requests),
   };
 }

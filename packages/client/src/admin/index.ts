@@ -13,11 +13,16 @@ export type { AdminDenials, DenialFilter } from "./denials.ts";
 export type { AdminKillSwitch } from "./kill-switch.ts";
 export type { Listing } from "./listing.ts";
 export type { AdminNodes, HotKeysFilter } from "./nodes.ts";
-export type { AdminPolicies, PolicyChangeOptions } from "./policies.ts";
+export type { AdminPlans, PlanChangeOptions, PlanLimitRequest } from "./plans.ts";
+export type { AdminPolicies, DisableOptions, ExplainRequest, PolicyChangeOptions } from "./policies.ts";
+export type { AdminRecordings, RecordingStartRequest } from "./recordings.ts";
 export type { AdminRollouts, RolloutFilter, RolloutMoveOptions } from "./rollouts.ts";
+export type { AdminSession } from "./session.ts";
+export type { AdminSimulations, SimulationRequest } from "./simulations.ts";
 export type {
   AdminSubject,
   AdminSubjects,
+  BlockRequest,
   OverrideRequest,
   SubjectLimitRequest,
   SubjectResetRequest,

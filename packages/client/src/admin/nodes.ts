@@ -1,5 +1,5 @@
 import type { HotKeysBody, NodesBody } from "@sluice/protocol/admin";
-import type { HotKeyOrder } from "@sluice/protocol/http";
+import type { HotKeyOrder, StatusBody } from "@sluice/protocol/http";
 import type { AdminRequests, CallOptions } from "./admin-requests.ts";
 
 /** Which hot keys to show. */
@@ -23,6 +23,11 @@ export class AdminNodes {
   /** Which there are, and by which generation each decides. */
   list(options?: CallOptions): Promise<NodesBody> {
     return this.#requests.ask("GET", "nodes", { options });
+  }
+
+  /** The state of the node that answers: policy store, counters, queue, sinks, connections. */
+  status(options?: CallOptions): Promise<StatusBody> {
+    return this.#requests.ask("GET", "status", { options });
   }
 
   /** The hottest counters of all nodes together. */

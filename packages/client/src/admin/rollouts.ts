@@ -1,4 +1,10 @@
-import type { RolloutBody, RolloutChangeBody, RolloutState } from "@sluice/protocol/admin";
+import type {
+  RolloutBody,
+  RolloutChangeBody,
+  RolloutMinuteBody,
+  RolloutMinutesBody,
+  RolloutState,
+} from "@sluice/protocol/admin";
 import { type AdminRequests, type CallOptions, type ChangeOptions, pathPart } from "./admin-requests.ts";
 import type { Listing } from "./listing.ts";
 
@@ -29,6 +35,13 @@ export class AdminRollouts {
 
   get(id: string, options?: CallOptions): Promise<RolloutBody> {
     return this.#requests.ask("GET", `rollouts/${pathPart(id)}`, { options });
+  }
+
+  /** What each version decided in the last day, minute by minute, oldest first. Minutes without decisions are left out. */
+  async minutes(id: string, options?: CallOptions): Promise<readonly RolloutMinuteBody[]> {
+    const path = `rollouts/${pathPart(id)}/minutes`;
+    const { items } = await this.#requests.ask<RolloutMinutesBody>("GET", path, { options });
+    return items;
   }
 
   /** Takes the next step. */

@@ -9,6 +9,10 @@ export interface SentRequest {
   readonly content?: string | undefined;
   /** Certificates in PEM that vouch for the server, in place of those that Node trusts. */
   readonly ca?: string | undefined;
+  /** Whether any certificate will do. Never send a token then. */
+  readonly trustsAny?: boolean | undefined;
+  /** The unix socket to ask at. The URL then only names the host and the path. */
+  readonly socketPath?: string | undefined;
   /** For the whole answer. */
   readonly withinMs: number;
   /** Gives up early. Its reason is thrown. */
@@ -35,9 +39,10 @@ export async function sendRequest(url: URL, sent: SentRequest): Promise<HttpAnsw
   const timeout = AbortSignal.timeout(withinMs);
   const signal = sent.signal === undefined ? timeout : AbortSignal.any([timeout, sent.signal]);
   const length = content === undefined ? {} : { "content-length": String(Buffer.byteLength(content)) };
-  const options: RequestOptions = { method, headers: { ...headers, ...length }, signal, agent };
+  const { socketPath, trustsAny = false } = sent;
+  const options: RequestOptions = { method, headers: { ...headers, ...length }, signal, agent, socketPath };
   try {
-    const response = await awaitResponse(url, options, ca, content);
+    const response = await awaitResponse(url, options, { ca, rejectUnauthorized: !trustsAny }, content);
     const { statusCode: status = 0, headers: answered } = response;
     const text = await readText(response);
     if (status >= 300 && status < 400)
@@ -59,12 +64,12 @@ export function keepConnection({ protocol }: URL): Agent {
 function awaitResponse(
   url: URL,
   options: RequestOptions,
-  ca: string | undefined,
+  tls: { readonly ca: string | undefined; readonly rejectUnauthorized: boolean },
   content: string | undefined,
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const isTls = url.protocol === "https:";
-    const request = isTls ? requestHttps(url, { ...options, ca }) : nodeHttp().request(url, options);
+    const request = isTls ? requestHttps(url, { ...options, ...tls }) : nodeHttp().request(url, options);
     request.on("response", resolve).on("error", reject);
     request.end(content);
   });

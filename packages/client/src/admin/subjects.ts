@@ -1,5 +1,6 @@
 import type {
   KeptSubjectBody,
+  KnownSubjectBody,
   SubjectBody,
   SubjectChangeBody,
   SubjectDeletionBody,
@@ -36,6 +37,12 @@ export interface SubjectLimitRequest extends WhichLimit {
 /** The same, until it ends: at a moment, or so long from now. */
 export type OverrideRequest = SubjectLimitRequest & ({ readonly untilMs: number } | { readonly forMs: number });
 
+/** How long a subject is kept out, and by which policies; by every one if none is named. */
+export type BlockRequest = { readonly policies?: readonly string[] | undefined } & (
+  | { readonly untilMs: number }
+  | { readonly forMs: number }
+);
+
 export interface SubjectResetRequest {
   /** Only this policy's counters. */
   readonly policy?: string | undefined;
@@ -53,9 +60,20 @@ export class AdminSubjects {
     this.#requests = requests;
   }
 
-  /** Those of a dimension that have a tier or custom limits. */
-  list(dimension: string, options?: CallOptions): Listing<KeptSubjectBody> {
-    return this.#requests.list(`subjects/${pathPart(dimension)}`, {}, options);
+  /** Those of a dimension that have a tier or custom limits; `tier`: only those that have this one. */
+  list(
+    dimension: string,
+    { tier, ...options }: CallOptions & { readonly tier?: string | undefined } = {},
+  ): Listing<KeptSubjectBody> {
+    return this.#requests.list(`subjects/${pathPart(dimension)}`, { tier }, options);
+  }
+
+  /** Those that begin with a text, and are configured, have a usage history or were denied lately. */
+  find(
+    prefix: string,
+    { dimension, ...options }: CallOptions & { readonly dimension?: string | undefined } = {},
+  ): Listing<KnownSubjectBody> {
+    return this.#requests.list("subjects", { prefix, dimension }, options);
   }
 
   /** Its limits, where each comes from, and how its counters stand. Version 0: nothing is stored about it. */
@@ -68,7 +86,7 @@ export class AdminSubjects {
     return this.#requests.ask("GET", `${subjectPath(subject)}/usage`, { options });
   }
 
-  /** Deletes its tier, its custom limits and its overrides. */
+  /** Deletes its tier, its custom limits, its overrides and its block. */
   delete(subject: AdminSubject, options: OverwriteOptions = {}): Promise<SubjectDeletionBody> {
     return this.#requests.ask("DELETE", subjectPath(subject), { options });
   }
@@ -120,7 +138,22 @@ export class AdminSubjects {
     return this.#requests.ask("DELETE", `${subjectPath(subject)}/override`, { query: { policy, limit }, options });
   }
 
-  /** Resets its counters, on every node, and lifts its blocks. */
+  /** Keeps it out until the block ends: it is denied, by every policy or by some. `why` is required. */
+  block(
+    subject: AdminSubject,
+    block: BlockRequest,
+    options: OverwriteOptions & { readonly why: string },
+  ): Promise<SubjectChangeBody> {
+    const end = "untilMs" in block ? { until_ms: block.untilMs } : { for_ms: block.forMs };
+    const body = { policies: block.policies, ...end };
+    return this.#requests.ask("PUT", `${subjectPath(subject)}/block`, { body, options });
+  }
+
+  unblock(subject: AdminSubject, options: OverwriteOptions = {}): Promise<SubjectChangeBody> {
+    return this.#requests.ask("DELETE", `${subjectPath(subject)}/block`, { options });
+  }
+
+  /** Resets its counters, on every node, and lifts blocks by `block_for`. */
   reset(
     subject: AdminSubject,
     { policy, alsoBy, dimensions }: SubjectResetRequest = {},

@@ -1,4 +1,4 @@
-import type { UsageEventsBody, UsagePeriodBody } from "@sluice/protocol/admin";
+import type { TopSubjectsBody, UsageEventsBody, UsagePeriodBody } from "@sluice/protocol/admin";
 import type { AdminRequests, CallOptions } from "./admin-requests.ts";
 import type { Listing } from "./listing.ts";
 
@@ -29,6 +29,20 @@ export interface UsageEventFilter extends CallOptions {
   readonly subject?: string | undefined;
 }
 
+/** Which subjects to list. */
+export interface TopSubjectsFilter extends CallOptions {
+  readonly dimension: string;
+  /** Only their usage of this policy. */
+  readonly policy?: string | undefined;
+  /** Absent: the last 24 hours. */
+  readonly fromMs?: number | undefined;
+  readonly toMs?: number | undefined;
+  /** Absent: `decided`. */
+  readonly by?: TopSubjectsBody["by"] | undefined;
+  /** 1 to 100. Absent: 10. */
+  readonly count?: number | undefined;
+}
+
 /** How much policies and subjects were used. */
 export class AdminUsage {
   readonly #requests: AdminRequests;
@@ -42,6 +56,12 @@ export class AdminUsage {
     const group_by = groupBy === undefined || groupBy.length === 0 ? undefined : groupBy.join(",");
     const query = { ...filter, from_ms: fromMs, to_ms: toMs, limit_name: limitName, group_by };
     return this.#requests.list("usage", query, { signal, timeoutMs });
+  }
+
+  /** The subjects of a dimension that used most in a period. */
+  top({ fromMs, toMs, signal, timeoutMs, ...filter }: TopSubjectsFilter): Promise<TopSubjectsBody> {
+    const query = { ...filter, from_ms: fromMs, to_ms: toMs };
+    return this.#requests.ask("GET", "usage/top", { query, options: { signal, timeoutMs } });
   }
 
   /**

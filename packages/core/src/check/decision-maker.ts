@@ -4,6 +4,7 @@ import type { OneOutcome } from "../counters/single-takes.ts";
 import { findDeciding, leastRemaining, limitDecision, shadowDenials, usedUnits } from "../decision/combine-outcomes.ts";
 import { CountedDecision } from "../decision/counted-decision.ts";
 import type { Decision, LimitDecision, ShadowDenial } from "../decision/decision.ts";
+import type { LimiterWatch } from "../decision/limiter-watch.ts";
 import { type Standing, SubjectStates, untroubled } from "../decision/subject-states.ts";
 import { refusedDecision, unlimitedDecision } from "../decision/uncounted-decision.ts";
 import type { CompiledLimit } from "../limits/compiled-limit.ts";
@@ -16,12 +17,17 @@ const plainCheck = { preview: false, replayed: false };
 /** Turns the counters' answers into decisions, and remembers each subject's state. */
 export class DecisionMaker {
   readonly #states = new SubjectStates();
+  readonly #watch: LimiterWatch | undefined;
+
+  constructor(watch: LimiterWatch | undefined = undefined) {
+    this.#watch = watch;
+  }
 
   /** `answer` is undefined if no counter was asked. */
   decide(request: CheckRequest, resolution: Resolution, answer: TakeAnswer | undefined): Decision {
     const { limits, refusals } = resolution;
     const preview = request.preview === true;
-    const refusal = refusals.length === 0 ? undefined : refusals.find((one) => one.policy.enforced);
+    const refusal = refusals.length === 0 ? undefined : refusals.find((one) => one.enforced);
     if (refusal !== undefined) return refusedDecision(request, refusal, shadowRefusals(refusals));
     if (answer === undefined) return unlimitedDecision(request, appliedIn(resolution), shadowRefusals(refusals));
     const { outcomes } = answer;
@@ -41,15 +47,13 @@ export class DecisionMaker {
     const standing = this.#isUntroubled(limit, outcome, used)
       ? untroubled
       : this.#observe(limit, subject, cost, outcome, used, answer.atMs, preview || answer.replayed);
-    const decision = decideBy(limit, cost, outcome, remaining, used, standing, answer.atMs, shadow, asked);
-    if (request.details !== true && answer.receipt === undefined && answer.records === undefined) return decision;
-    const record = answer.records?.[speaking.index];
-    return {
-      ...decision,
-      denyCount: record === undefined ? decision.denyCount : countDenied(record, decision),
-      limits: request.details === true ? limitDecisions(request, limits, answer) : undefined,
-      receipt: answer.receipt,
-    };
+    const brief = decideBy(limit, cost, outcome, remaining, used, standing, answer.atMs, shadow, asked);
+    const decision =
+      request.details !== true && answer.receipt === undefined && answer.records === undefined
+        ? brief
+        : withDetails(brief, request, limits, answer, answer.records?.[speaking.index]);
+    this.#watch?.onDecided?.(decision, answer.atMs, answer.order ?? 0);
+    return decision;
   }
 
   /** The decision on a single window. */
@@ -59,7 +63,9 @@ export class DecisionMaker {
     const standing = this.#isUntroubled(limit, outcome, used)
       ? untroubled
       : this.#observe(limit, subject, cost, outcome, used, atMs, false);
-    return decideBy(limit, cost, outcome, remaining, used, standing, atMs, noShadow, plainCheck);
+    const decision = decideBy(limit, cost, outcome, remaining, used, standing, atMs, noShadow, plainCheck);
+    this.#watch?.onDecided?.(decision, atMs, outcome.order);
+    return decision;
   }
 
   /** The decision on several limits, all of them enforced. The subject is read only if its state matters. */
@@ -71,7 +77,9 @@ export class DecisionMaker {
     const standing = this.#isUntroubled(limit, outcome, used)
       ? untroubled
       : this.#observe(limit, asked.subject, cost, outcome, used, atMs, false);
-    return decideBy(limit, cost, outcome, remaining, used, standing, atMs, noShadow, plainCheck);
+    const decision = decideBy(limit, cost, outcome, remaining, used, standing, atMs, noShadow, plainCheck);
+    this.#watch?.onDecided?.(decision, atMs, 0);
+    return decision;
   }
 
   /** The subjects of these limits are blocked for so long. */
@@ -134,6 +142,21 @@ function decideBy(
   return new CountedDecision(limit, window, cost, outcome, remaining, used, standing, atMs, shadow, preview, replayed);
 }
 
+function withDetails(
+  decision: Decision,
+  request: CheckRequest,
+  limits: readonly ResolvedLimit[],
+  answer: TakeAnswer,
+  record: LimitRecord | undefined,
+): Decision {
+  return {
+    ...decision,
+    denyCount: record === undefined ? decision.denyCount : countDenied(record, decision),
+    limits: request.details === true ? limitDecisions(request, limits, answer) : undefined,
+    receipt: answer.receipt,
+  };
+}
+
 function limitDecisions(
   { record }: CheckRequest,
   limits: readonly ResolvedLimit[],
@@ -162,12 +185,10 @@ function findShadow(
 export function shadowRefusals(refusals: readonly Refusal[]): readonly ShadowDenial[] {
   if (refusals.length === 0) return noShadow;
   return refusals
-    .filter(({ policy }) => !policy.enforced)
-    .map(({ policy: { policy }, reason, scope }) => ({
-      policy: policy.id,
-      version: policy.version,
-      scope,
-      reason,
-      retryAfterMs: undefined,
-    }));
+    .filter(({ enforced }) => !enforced)
+    .flatMap(({ policy, reason, scope, retryAfterMs }) => {
+      if (policy === undefined) return [];
+      const { id, version } = policy.policy;
+      return [{ policy: id, version, scope, reason, retryAfterMs }];
+    });
 }

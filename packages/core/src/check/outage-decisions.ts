@@ -23,11 +23,13 @@ export class OutageDecisions {
   }
 
   /**
-   * A policy that fails closed denies. Otherwise policies that fail local are decided by this node's own counters, all
+   * A request that is denied by name stays denied, whatever the policies say: no counter has to be asked for that. Else
+   * a policy that fails closed denies. Otherwise policies that fail local are decided by this node's own counters, all
    * or nothing, and the rest pass. A caller's mistake stays an error, and is thrown.
    */
   decide(request: CheckRequest, resolution: Resolution, error: unknown): Decision {
     const degraded = outageReason(error);
+    if (isRefused(resolution.refusals)) return this.#decisions.decide(request, resolution, undefined);
     const local = resolveLocal(resolution);
     let shadow = shadowRefusals(resolution.refusals);
     if (local.limits.length + local.refusals.length > 0) {

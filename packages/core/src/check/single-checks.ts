@@ -64,6 +64,7 @@ export class SingleChecks implements TakeCallback<Decision> {
     if (request.policies !== undefined || request.id !== undefined || request.preview === true) return undefined;
     if (request.details === true || request.receipt === true || request.dimensions === undefined) return undefined;
     const { dimensions, limits } = request;
+    if (this.#snapshot.exceptions !== undefined && this.#isException(dimensions)) return undefined;
     if (limits !== undefined) {
       const given = onlyGivenLimit(limits);
       return given && this.#checkOne(request, given);
@@ -71,9 +72,22 @@ export class SingleChecks implements TakeCallback<Decision> {
     const match = this.#snapshot.matchEndpoint(request.domain, rawEndpoint(dimensions));
     if (!match.settled) return undefined;
     const { onlyLimit, fewLimits } = candidatesFor(this.#snapshot, match, dimensions, this.#epochMs);
+    if (this.#snapshot.exceptions !== undefined && this.#isAnyDisabled(onlyLimit, fewLimits)) return undefined;
     if (onlyLimit !== undefined) return this.#checkOne(request, onlyLimit);
     if (fewLimits === undefined || this.#several === undefined) return undefined;
     return this.#several.check(request, dimensions, fewLimits);
+  }
+
+  #isException(dimensions: Readonly<Record<string, string>>): boolean {
+    const { exceptions } = this.#snapshot;
+    return exceptions !== undefined && exceptions.blocks(dimensions, this.#epochMs).length > 0;
+  }
+
+  #isAnyDisabled(only: CompiledLimit | undefined, few: readonly CompiledLimit[] = []): boolean {
+    const { exceptions } = this.#snapshot;
+    if (exceptions === undefined) return false;
+    if (only !== undefined) return exceptions.disabled(only.policy.id, this.#epochMs) !== undefined;
+    return few.some(({ policy }) => exceptions.disabled(policy.id, this.#epochMs) !== undefined);
   }
 
   #checkOne(request: CheckRequest, limit: CompiledLimit): Decision | Promise<Decision> | undefined {

@@ -51,6 +51,8 @@ export interface TakeAnswer {
   readonly taken: boolean;
   /** When it was decided, in epoch milliseconds by the store's own clock. */
   readonly atMs: number;
+  /** Its place among the answers of the same instant. Absent: they came in that order. */
+  readonly order?: number | undefined;
   /** One per resolved limit, in order. */
   readonly outcomes: readonly LimitOutcome[];
   /** Undefined when nothing was charged. */

@@ -117,6 +117,16 @@ export class MemoryCounters implements CentralCounters, SingleTakes, SeveralTake
     this.#hotKeys = options.hotKeys;
   }
 
+  /** The instant of the latest decision, in milliseconds of the steady clock, exactly. */
+  get latestMs(): number {
+    return this.#clock.latestMs;
+  }
+
+  /** Epoch milliseconds of the steady clock's instant 0. */
+  get originMs(): number {
+    return this.#clock.originMs;
+  }
+
   get stats(): MemoryCountersStats {
     return {
       counters: this.#budget.counters,

@@ -39,6 +39,8 @@ export interface TakeCallback<T> {
 export interface OneOutcome extends ArrivalTake {
   window: CompiledWindow;
   atMs: number;
+  /** As in `TakeAnswer`; 0 if they come in order. */
+  order: number;
 }
 
 /** An outcome to be overwritten; at first, one that fits. */
@@ -53,14 +55,16 @@ export function createOneOutcome(window: CompiledWindow): OneOutcome {
     queuePosition: 0,
     queueDelayMs: 0,
     atMs: 0,
+    order: 0,
   };
 }
 
 /** Turns an outcome into the answer of `take`. */
 export const wholeAnswer: TakeCallback<TakeAnswer> = {
-  decide: (_limit, _subject, _cost, { atMs, ...outcome }) => ({
+  decide: (_limit, _subject, _cost, { atMs, order, ...outcome }) => ({
     taken: outcome.fits === "now",
     atMs,
+    order,
     outcomes: [{ ...outcome, windowRemaining: outcome.remaining }],
     receipt: undefined,
     replayed: false,
@@ -107,6 +111,6 @@ class SingleTakesByTake implements SingleTakes {
   }
 }
 
-function outcomeFrom({ outcomes, atMs }: TakeAnswer): OneOutcome {
-  return { ...outcomes[0]!, atMs };
+function outcomeFrom({ outcomes, atMs, order = 0 }: TakeAnswer): OneOutcome {
+  return { ...outcomes[0]!, atMs, order };
 }

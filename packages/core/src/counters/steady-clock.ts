@@ -35,6 +35,11 @@ export class SteadyClock {
     return this.#originMs;
   }
 
+  /** The latest instant that was read. */
+  get latestMs(): number {
+    return this.#lastMs;
+  }
+
   /** How often the clock stepped back, or the wall clock either way, by more than a minute. */
   get anomalies(): number {
     return this.#anomalies;

@@ -78,6 +78,7 @@ function tellDetail(decision: Decision, waitMs: number | undefined): string {
       if (decision.degraded === "kill_switch") return `An operator has stopped all requests for a while. ${comeBack}`;
       return `${outages[decision.degraded ?? "storage_unavailable"]}, and without them requests are refused. ${comeBack}`;
     case "blocked":
+      if (window === undefined) return `An operator keeps this caller out for a while. ${comeBack}`;
       return `${rule}. This caller is blocked for a while. ${comeBack}`;
     default:
       if (limit !== undefined && cost > limit) {

@@ -6,14 +6,22 @@ import type { CheckRequest } from "../request/check-request.ts";
 import type { Decision, ShadowDenial } from "./decision.ts";
 import { outageRetryMs } from "./retry-after.ts";
 
-/** A policy denies by name, or for a missing dimension. */
+/** A policy denies by name or for a missing dimension, or an operator keeps the subject out. */
 export function refusedDecision(
   request: CheckRequest,
-  { policy: { policy }, reason, scope }: Refusal,
+  { policy, reason, scope, block, retryAfterMs }: Refusal,
   shadow: readonly ShadowDenial[],
 ): Decision {
-  const { id, version } = policy;
-  return { ...uncounted(request, shadow), allowed: false, reason, policy: id, version, scope };
+  const refused = {
+    ...uncounted(request, shadow),
+    allowed: false,
+    reason,
+    policy: policy?.policy.id,
+    version: policy?.policy.version,
+    scope,
+  };
+  if (block === undefined) return refused;
+  return { ...refused, retryAfterMs, resetAfterMs: retryAfterMs, resetAtMs: block.untilMs };
 }
 
 /** No policy that applies limits this request. */

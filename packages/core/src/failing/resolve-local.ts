@@ -44,7 +44,12 @@ export function resolveLocal({
       const candidate = candidates.find((one) => one.policy.policy === policy)!;
       const lacking = resolveReadable(local, candidate, asked, cost, group);
       if (lacking !== undefined)
-        refusals.push({ policy: candidate.policy, reason: "missing_dimension", scope: lacking.scope });
+        refusals.push({
+          policy: candidate.policy,
+          reason: "missing_dimension",
+          scope: lacking.scope,
+          enforced: group === 0,
+        });
     }
     last = policy;
   }

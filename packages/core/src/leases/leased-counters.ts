@@ -120,7 +120,7 @@ export class LeasedCounters implements CentralCounters, SingleTakes {
       if (denial !== undefined) {
         this.#counts.denials += 1;
         this.hotKeys.noteDenied(lo, hi);
-        return { ...denial.outcome, atMs: denial.atMs };
+        return { ...denial.outcome, atMs: denial.atMs, order: 0 };
       }
     }
     const asked = new CentralTake(limit, windows, subject, cost, lo, hi, nowMs, this.#centralDenials, callback);

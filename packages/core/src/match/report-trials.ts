@@ -36,7 +36,7 @@ export function reportTrials(
     }
   for (const { policy } of applied) {
     if (policy.trial === undefined) continue;
-    const refusing = refusals.some((refusal) => refusal.policy.policy === policy);
+    const refusing = refusals.some((refusal) => refusal.policy?.policy === policy);
     // If another policy denies by name, no counter was asked.
     if (refused && !refusing) continue;
     const denied =

@@ -1,4 +1,5 @@
 import type { ResolvedLimit } from "../counters/counter-store.ts";
+import type { BlockedSubject } from "../policy/policy.ts";
 import type { CheckRequest } from "../request/check-request.ts";
 import { rawDimension } from "../request/read-dimension.ts";
 import { chargeOnce } from "./charge-once.ts";
@@ -16,7 +17,7 @@ import { isOnAny, isSurelyOnAny } from "./value-lists.ts";
  */
 export class Resolution {
   readonly limits: readonly ResolvedLimit[];
-  /** Policies that deny by name or for a missing dimension, enforced and shadow. */
+  /** Denials that need no counter, by enforced policies and by those in shadow mode. */
   readonly refusals: readonly Refusal[];
   /** Policies that apply, but do not limit this request because their allow list names it. */
   readonly exempting: readonly CompiledPolicy[];
@@ -52,14 +53,20 @@ export function appliedIn({ candidates }: Pick<Resolution, "candidates">): reado
 }
 
 export interface Refusal {
-  readonly policy: CompiledPolicy;
-  readonly reason: "deny_list" | "missing_dimension";
+  /** Undefined: the subject is blocked, and no policy applies. */
+  readonly policy: CompiledPolicy | undefined;
+  readonly reason: "deny_list" | "missing_dimension" | "blocked";
   readonly scope: string | undefined;
+  /** False: reported, and not carried out. */
+  readonly enforced: boolean;
+  /** Of a block: which one, and for how long. */
+  readonly block?: BlockedSubject;
+  readonly retryAfterMs?: number;
 }
 
-/** Whether an enforced policy denies without asking any counter. */
+/** Whether the request is denied without asking any counter. */
 export function isRefused(refusals: readonly Refusal[]): boolean {
-  for (const refusal of refusals) if (refusal.policy.enforced) return true;
+  for (const { enforced } of refusals) if (enforced) return true;
   return false;
 }
 
@@ -82,11 +89,15 @@ export function resolve(
   const match = snapshot.matchEndpoint(request.domain, rawDimension(dimensions, "endpoint"));
   const candidates = findCandidates(snapshot, request, match, dimensions, epochMs);
   let { list } = candidates;
-  // Tiers and overrides apply to policies, not to given limits that happen to have the same name.
-  const isAnyKnown = request.limits === undefined && (subjects.size !== 0 || snapshot.subjects.size !== 0);
+  // What is decided about a policy does not apply to a given limit that happens to have the same name.
+  const given = request.limits !== undefined;
+  const isAnyKnown = !given && (subjects.size !== 0 || snapshot.subjects.size !== 0);
   const known = isAnyKnown ? { running: subjects, written: snapshot.subjects } : undefined;
   const asked = new Asked(request.domain, dimensions, snapshot.ipv6PrefixBits, known, epochMs);
-  let refusals: Refusal[] | undefined;
+  const { exceptions } = snapshot;
+  const blocks = exceptions?.blocks(dimensions, epochMs) ?? noBlocks;
+  const nowMs = blocks.length === 0 ? 0 : epochMs();
+  let refusals: Refusal[] | undefined = refuseEverywhere(list, blocks, nowMs);
   let exempting: CompiledPolicy[] | undefined;
   let withoutTier = false;
   let applies = false;
@@ -99,9 +110,22 @@ export function resolve(
     }
     const { policy, paths, certain } = list[i]!;
     const before = limits.length;
+    const { id } = policy.policy;
+    const disabled = given ? undefined : exceptions?.disabled(id, epochMs);
+    if (disabled?.mode === "allow") {
+      if (policy.enforced) applies = true;
+      continue;
+    }
+    const enforced = policy.enforced && disabled === undefined;
+    const block = given ? undefined : blocks.find(({ policies }) => policies?.includes(id));
+    if (block !== undefined) {
+      refusals ??= [];
+      refusals.push(refuseBlocked(policy, block, enforced, nowMs));
+      continue;
+    }
     if (policy.deny.length > 0 && isOnAny(policy.deny, dimensions, match.readings)) {
       refusals ??= [];
-      refusals.push({ policy, reason: "deny_list", scope: undefined });
+      refusals.push({ policy, reason: "deny_list", scope: undefined, enforced });
       continue;
     }
     if (policy.allow.length > 0 && certain && isSurelyOnAny(policy.allow, dimensions, match.readings)) {
@@ -111,16 +135,40 @@ export function resolve(
       continue;
     }
     const cost = findCost(policy, request, match);
-    const group = policy.enforced ? 0 : i + 1;
+    const group = enforced ? 0 : i + 1;
     const lacking = resolveLimits(limits, policy.limits, asked, paths, cost, group, onMissing);
     if (policy.tiersOnly && lacking === undefined && limits.length === before) withoutTier = true;
     else if (policy.enforced && certain) applies = true;
     if (lacking === undefined) continue;
     refusals ??= [];
-    refusals.push({ policy, reason: "missing_dimension", scope: lacking.scope });
+    refusals.push({ policy, reason: "missing_dimension", scope: lacking.scope, enforced });
   }
   const applied = list === candidates.list ? candidates : { list, aside: candidates.aside };
   return new Resolution(chargeOnce(limits), refusals ?? noRefusals, exempting ?? noPolicies, applied, match, asked);
+}
+
+const noBlocks: readonly BlockedSubject[] = [];
+
+/** The refusal of a subject that is blocked everywhere, said by the first policy that applies, if there is one. */
+function refuseEverywhere(
+  list: readonly Candidate[],
+  blocks: readonly BlockedSubject[],
+  nowMs: number,
+): Refusal[] | undefined {
+  const block = blocks.find(({ policies }) => policies === undefined);
+  if (block === undefined) return undefined;
+  const first = list.find(({ policy }) => policy.enforced);
+  return [refuseBlocked(first?.policy, block, true, nowMs)];
+}
+
+function refuseBlocked(
+  policy: CompiledPolicy | undefined,
+  block: BlockedSubject,
+  enforced: boolean,
+  nowMs: number,
+): Refusal {
+  const retryAfterMs = Math.max(Math.ceil(block.untilMs - nowMs), 1);
+  return { policy, reason: "blocked", scope: undefined, enforced, block, retryAfterMs };
 }
 
 /** The default policy, unless it is among those that apply already. */

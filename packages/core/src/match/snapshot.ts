@@ -3,6 +3,7 @@ import { normalizeEndpoint, otherReadings } from "../subject/endpoint-path.ts";
 import { compilePolicy, shareReach } from "./compile-policy.ts";
 import type { Candidates, CompiledPolicy } from "./compiled-policy.ts";
 import { EndpointTrie } from "./endpoint-trie.ts";
+import { Exceptions } from "./exceptions.ts";
 import { MemorySubjectDirectory, type SubjectDirectory } from "./subject-directory.ts";
 
 /** Policies whose domain and endpoint match, still to be narrowed by their other conditions. */
@@ -46,6 +47,8 @@ export class Snapshot {
   readonly policySet: PolicySet;
   readonly subjects: SubjectDirectory;
   readonly fallback: CompiledPolicy | undefined;
+  /** Undefined if no policy is disabled and no subject is blocked. */
+  readonly exceptions: Exceptions | undefined;
   /** Whether two versions of any policy are in force. */
   readonly hasTrials: boolean;
   /** How many bits of an IPv6 address tell subjects apart. */
@@ -72,6 +75,9 @@ export class Snapshot {
       this.#byId.set(id, shared);
       for (const compiled of shared) this.#index(compiled);
     }
+    const { disabled = [], blocks = [] } = policySet;
+    const hasAny = disabled.length + blocks.length > 0;
+    this.exceptions = hasAny ? new Exceptions(policySet, ipv6PrefixBits) : undefined;
     this.hasTrials = policySet.policies.some(({ trial }) => trial !== undefined);
   }
 

@@ -1,6 +1,7 @@
 import { renderPath } from "../errors.ts";
 import { maxProblems, type Path } from "../shape/reading.ts";
 import { suggest } from "../shape/suggest.ts";
+import { applyPlans } from "./apply-plans.ts";
 import { defaultPolicy, defaultPolicyId, renamedDefaultPolicy } from "./default-policy.ts";
 import type { DescriptorDomain } from "./descriptor.ts";
 import { findMisfits } from "./parse-window.ts";
@@ -32,12 +33,13 @@ export interface PolicySource {
  * added to the part that it is in.
  */
 export function assemblePolicies(parts: readonly PolicyPart[]): AssembledPolicies {
-  const policies = parts.flatMap((part) => part.policies.map((policy) => ({ ...policy, part })));
+  const written = parts.flatMap((part) => part.policies.map((policy) => ({ ...policy, part })));
   const subjects = parts.flatMap((part) => part.subjects.map((subject) => ({ ...subject, part })));
   const { descriptors, again } = checkDomains(parts);
   const known = checkIds(parts.filter((part) => !again.has(part)));
   const writer = checkFallback(parts, known);
-  const fallback = writer?.fallback ?? (known.has(defaultPolicyId) ? renamedDefaultPolicy : defaultPolicy);
+  const { policies, ownFallback } = withPlans(parts, written, writer?.fallback, known);
+  const fallback = ownFallback ?? (known.has(defaultPolicyId) ? renamedDefaultPolicy : defaultPolicy);
   checkReplaces(policies, known);
   checkSubjects(subjects, limitsByPolicy(parts, policies, fallback), known);
   return {
@@ -57,6 +59,26 @@ export function assemblePolicies(parts: readonly PolicyPart[]): AssembledPolicie
 }
 
 type InPart<T> = Sited<T> & { readonly part: PolicyPart };
+
+/** Puts the windows of all plans under the limits that they name, in whichever document the policy is. */
+function withPlans(
+  parts: readonly PolicyPart[],
+  policies: readonly InPart<Policy>[],
+  ownFallback: Policy | "none" | undefined,
+  known: KnownPolicies,
+): { readonly policies: readonly InPart<Policy>[]; readonly ownFallback: Policy | "none" | undefined } {
+  const partOf = new Map(parts.flatMap((part) => (part.plans ?? []).map((plan) => [plan, part] as const)));
+  if (partOf.size === 0) return { policies, ownFallback };
+  const last = typeof ownFallback === "object" ? [ownFallback] : [];
+  const applied = applyPlans([...policies.map(({ value }) => value), ...last], [...partOf.keys()], {
+    isKnown: (id) => known.has(id),
+    note: (plan, path, message) => note(partOf.get(plan)!, path, message),
+  });
+  return {
+    policies: policies.map((policy, index) => ({ ...policy, value: applied[index]! })),
+    ownFallback: last.length === 0 ? ownFallback : applied.at(-1),
+  };
+}
 
 function checkIds(parts: readonly PolicyPart[]): ReadonlyMap<string, InPart<string>> {
   const first = new Map<string, InPart<string>>();

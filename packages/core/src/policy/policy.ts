@@ -169,8 +169,28 @@ export interface PolicySet {
   readonly fallback?: Policy;
   /** What is known of particular subjects: their tiers, custom limits and overrides. */
   readonly subjects: readonly SubjectEntry[];
+  /** Policies that an operator disabled for a while. Absent: none. */
+  readonly disabled?: readonly DisabledPolicy[];
+  /** Subjects that an operator keeps out for a while. Absent: none. */
+  readonly blocks?: readonly BlockedSubject[];
   /** Trees of descriptors, for Envoy's requests; their limits are among `policies`. Absent: none. */
   readonly descriptors?: readonly DescriptorDomain[];
+}
+
+export const disabledModes = ["allow", "shadow"] as const;
+
+/**
+ * A policy that does not limit for a while. Requests still match it, so they do not fall to the default.
+ *
+ * `allow`: it neither decides nor counts. `shadow`: it decides, counts and reports, and never denies.
+ */
+export interface DisabledPolicy {
+  readonly policy: string;
+  readonly mode: (typeof disabledModes)[number];
+  /** Epoch milliseconds at which it is in force again. */
+  readonly untilMs: number;
+  /** Why, for explanations. */
+  readonly reason?: string;
 }
 
 /** A tier or other limits for one subject, forever or until a moment. */
@@ -179,6 +199,18 @@ export interface SubjectEntry {
   readonly value: string;
   readonly tier?: string;
   readonly limits: readonly SubjectLimit[];
+}
+
+/** A subject that is kept out: every request with its value is denied, whatever room it has. */
+export interface BlockedSubject {
+  readonly dimension: string;
+  readonly value: string;
+  /** Epoch milliseconds at which it ends. */
+  readonly untilMs: number;
+  /** Only these policies deny. Absent: it is denied even if no policy applies. */
+  readonly policies?: readonly string[];
+  /** Why, for explanations. */
+  readonly reason?: string;
 }
 
 export interface SubjectLimit {

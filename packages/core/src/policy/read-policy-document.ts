@@ -6,6 +6,7 @@ import { described, refine, type Shape, text } from "../shape/shape.ts";
 import { hasMisspelt } from "../shape/suggest.ts";
 import type { DescriptorDomain } from "./descriptor.ts";
 import { domainName } from "./names.ts";
+import { type PlacedPlanLimit, plansShape } from "./plan-shape.ts";
 import type { Policy, SubjectEntry } from "./policy.ts";
 import { fallbackShape, policyShape, type WrittenPolicy } from "./policy-shape.ts";
 import { subjectShape } from "./subject-shape.ts";
@@ -29,6 +30,8 @@ export interface ReadPolicies {
   /** The written default: a policy, `none` for no limit, or `absent` if the document does not say. */
   readonly fallback: Policy | "none" | "absent";
   readonly subjects: readonly Sited<SubjectEntry>[];
+  /** Windows for plans, which become tiers of limits when all documents are known. Absent: none. */
+  readonly plans?: readonly PlacedPlanLimit[];
   /** The tree of descriptors of a domain, if the document has one. */
   readonly descriptors?: Sited<DescriptorDomain>;
   readonly problems: Problem[];
@@ -49,6 +52,11 @@ const documentFields = {
     fallbackShape,
     "The policy for requests that match no other, without id and match; or `none`. Left out: 10 a second, 1000 at once, for each subject.",
   ),
+  plans: described(
+    plansShape,
+    "Tiers by name, each with its windows for limits of any policy, in place of `tiers` under each limit.",
+    { examples: [{ pro: { limits: [{ policy: "api", windows: ["100/s"] }] } }] },
+  ),
   subjects: described(
     listOf(sited(subjectShape), { max: maxPolicies }),
     "Tiers and overrides of particular subjects.",
@@ -62,14 +70,15 @@ export interface WrittenDocument {
   readonly domain?: string;
   readonly policies?: readonly Sited<WrittenPolicy>[];
   readonly default?: Policy | "none";
+  readonly plans?: readonly PlacedPlanLimit[];
   readonly subjects?: readonly Sited<SubjectEntry>[];
 }
 
 export const documentShape: Shape<WrittenDocument> = refine(
   objectOf({}, documentFields),
   (written, reading, raw): WrittenDocument => {
-    const { policies, default: fallback, subjects } = raw as Record<keyof typeof documentFields, unknown>;
-    const nothing = policies === undefined && fallback === undefined && subjects === undefined;
+    const { policies, default: fallback, plans, subjects } = raw as Record<keyof typeof documentFields, unknown>;
+    const nothing = [policies, fallback, plans, subjects].every((part) => part === undefined);
     if (nothing && !hasMisspelt(raw as object, "policies"))
       reading.problem("is missing; write a list of policies", "policies");
     return written;
@@ -88,6 +97,7 @@ export function readPolicyDocument(document: unknown): ReadPolicies {
     ids: writtenIds((document as { readonly policies?: unknown }).policies),
     fallback: written.default ?? "absent",
     subjects: written.subjects ?? [],
+    ...(written.plans === undefined ? undefined : { plans: written.plans }),
     problems: reading.problems,
   };
 }

@@ -14,6 +14,7 @@ import { pageOf } from "./page.ts";
 /** What the audit has entries about. The first part of each action is one of them: `policy.put`. */
 export const auditKinds = [
   "policy",
+  "plan",
   "rollout",
   "subject",
   "token",
@@ -24,6 +25,10 @@ export const auditKinds = [
   "hot_key",
   "usage",
   "denial",
+  "session",
+  "live",
+  "recording",
+  "simulation",
   "server",
 ] as const;
 

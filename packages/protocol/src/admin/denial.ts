@@ -1,8 +1,8 @@
 import { type BodyOf, boolean, described, integer, listOf, mapOf, text } from "../shapes/body-shape.ts";
 import { objectOf, optional } from "../shapes/object-body.ts";
 
-/** A denial, or several of the same kind that were recorded as one. */
-export const denial = objectOf({
+/** What is recorded of a denial. */
+export const denialFields = {
   at_ms: described(integer, "The newest denial that it stands for, which it describes, in epoch milliseconds."),
   since_ms: described(integer, "The oldest denial that it stands for, in epoch milliseconds."),
   node: text,
@@ -27,7 +27,10 @@ export const denial = objectOf({
   shadow: described(boolean, "Whether it was not carried out, because the policy is in shadow mode."),
   denials: described(integer, "How many denials it stands for."),
   mixed: described(boolean, "Whether it stands for denials of several subjects: `dimensions` has the newest of them."),
-});
+};
+
+/** A denial, or several of the same kind that were recorded as one. */
+export const denial = objectOf(denialFields);
 export type DenialBody = BodyOf<typeof denial>;
 
 export const denialPage = objectOf({

@@ -83,7 +83,15 @@ describe("nouns whose body differs from the view", () => {
       ...body,
       usage: [{ window: { limit: 5, per: "never" }, used: 1, remaining: 4 }],
     });
-    const subject = { dimension: "user", value: "u1", version: 1, tier: undefined, limits: [], effective: [] };
+    const subject = {
+      dimension: "user",
+      value: "u1",
+      version: 1,
+      tier: undefined,
+      limits: [],
+      block: undefined,
+      effective: [],
+    };
     const changed = subjectChange.render({ ...unchanged, replaced: undefined, inPlaceOf: [limit], subject });
     expect(travel(changed.in_place_of)).toEqual([body]);
   });

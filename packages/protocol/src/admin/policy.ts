@@ -14,6 +14,7 @@ import {
 } from "../shapes/body-shape.ts";
 import { objectOf, optional } from "../shapes/object-body.ts";
 import { changeOf } from "./change.ts";
+import { disabledPolicy } from "./disabled-policy.ts";
 import { pageOf } from "./page.ts";
 import { rollout } from "./rollout.ts";
 
@@ -30,6 +31,7 @@ export const policy = objectOf({
   why: text,
   changed_ms: epochMs,
   rollout: optional(rollout),
+  disabled: optional(described(disabledPolicy, "Set while the policy is disabled.")),
   overridden_by: optional(described(constant("file"), "A policy file has the same id, and files win.")),
 });
 export type PolicyBody = BodyOf<typeof policy>;
@@ -56,6 +58,11 @@ export const policyDiff = objectOf({
 });
 export type PolicyDiffBody = BodyOf<typeof policyDiff>;
 
-/** The problems and warnings of a policy. */
-export const policyValidation = objectOf({ valid: boolean, problems: listOf(problem), warnings: listOf(problem) });
+/** The problems and warnings of a policy, and what it does. */
+export const policyValidation = objectOf({
+  valid: boolean,
+  problems: listOf(problem),
+  warnings: listOf(problem),
+  prose: optional(described(listOf(text), "What the policy does, in sentences. Absent if it is not valid.")),
+});
 export type PolicyValidationBody = BodyOf<typeof policyValidation>;

@@ -159,5 +159,19 @@ export type RolloutBody = BodyOf<typeof rollout>;
 
 export const rolloutPage = pageOf(rollout);
 
+const count = objectOf({ decided: integer, denied: integer });
+
+/** What was decided in one minute, apart by the version that decided. */
+export const rolloutMinute = objectOf({
+  start_ms: epochMs,
+  old: optional(described(count, "By the old version. Absent: nothing.")),
+  new: optional(described(count, "By the new version. Absent: nothing.")),
+  shadow: optional(described(count, "By the new version of a rollout in shadow: what it would have decided.")),
+});
+export type RolloutMinuteBody = BodyOf<typeof rolloutMinute>;
+
+export const rolloutMinutes = objectOf({ items: listOf(rolloutMinute) });
+export type RolloutMinutesBody = BodyOf<typeof rolloutMinutes>;
+
 export const rolloutChange = changeOf({ rollout });
 export type RolloutChangeBody = BodyOf<typeof rolloutChange>;

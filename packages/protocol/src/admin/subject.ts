@@ -33,7 +33,17 @@ export const subjectLimit = objectOf({
 });
 export type SubjectLimitBody = BodyOf<typeof subjectLimit>;
 
-const ownFields = { tier: optional(text), limits: listOf(subjectLimit) };
+/** While it lasts, the subject is denied, whatever room it has. */
+export const subjectBlock = objectOf({
+  policies: optional(described(listOf(text), "Only these policies deny. Absent: it is denied everything.")),
+  until_ms: epochMs,
+  reason: text,
+  author: text,
+  at_ms: epochMs,
+});
+export type SubjectBlockBody = BodyOf<typeof subjectBlock>;
+
+const ownFields = { tier: optional(text), limits: listOf(subjectLimit), block: optional(subjectBlock) };
 const storedFields = { dimension: text, value: text, version: integer, ...ownFields };
 
 /** A subject as stored: its tier, its custom limits and its overrides. */

@@ -59,6 +59,11 @@ const store = objectOf({
     topic_generation: optional(described(integer, "The newest complete generation in the Kafka topic.")),
   }),
   kill_switch: optional(objectOf({ mode: choice(["open", "closed"]), until_ms: integer, reason: text, author: text })),
+  disabled: described(
+    listOf(objectOf({ policy: text, mode: choice(["allow", "shadow"]), until_ms: integer, reason: text })),
+    "Policies that are disabled for a time.",
+  ),
+  blocked: described(integer, "How many subjects are blocked."),
   problem_count: integer,
   problems: listOf(text),
   precedence: choice(["files", "store"]),
@@ -76,6 +81,18 @@ const shard = objectOf({
   breaker: choice(["closed", "open", "half_open"]),
   round_trip_ms: optional(preciseMs),
   clock_ahead_ms: optional(preciseMs),
+  load: optional(
+    described(
+      objectOf({
+        cpu: optional(described(number, "The share of a core that its main thread used lately.")),
+        operations_per_second: integer,
+        evicted_keys: integer,
+        memory_bytes: integer,
+        max_memory_bytes: described(integer, "0: as much as the machine has."),
+      }),
+      "The server's report about itself, at most 15 seconds old. Absent if it may not be asked.",
+    ),
+  ),
   calls: integer,
   failed_calls: integer,
 });
@@ -95,6 +112,14 @@ const counters = byKind({
 });
 export type CountersStatusBody = BodyOf<typeof counters>;
 
+const sink = objectOf({
+  sink: described(text, "Its kind and where it is."),
+  waiting: described(integer, "Usage events that wait to be sent."),
+  sent: integer,
+  failed: described(integer, "Attempts to send that failed, most of which are repeated."),
+  dropped: integer,
+});
+
 const protocol = objectOf({ addresses: listOf(text), connections: integer, turned_away: integer });
 
 /** The state of a server, for operators. */
@@ -113,6 +138,7 @@ export const status = objectOf({
   counters,
   queue: objectOf({ pending: integer, max_pending: integer }),
   shed: objectOf({ pending: integer, rate: integer }),
+  sinks: optional(described(listOf(sink), "Where usage events go. Absent: nowhere.")),
   protocols: objectOf({ http: protocol, grpc: protocol, resp: protocol, admin: protocol }),
 });
 export type StatusBody = BodyOf<typeof status>;

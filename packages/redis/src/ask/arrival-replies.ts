@@ -3,7 +3,7 @@ import { createOneOutcome } from "sluice/store";
 import { decodeAheads, decodeArrival, decodeArrivals, decodeMarks } from "./decode-reply.ts";
 import type { GuardedShard } from "./guarded-shard.ts";
 import type { Pending } from "./pending.ts";
-import { type AnyArrivals, ArrivalQuestion, type Held } from "./question.ts";
+import { type AnyArrivals, ArrivalQuestion, type Held, nextOrder } from "./question.ts";
 
 /**
  * The outcome of one arrival after the other. It is overwritten for the next one, so an asker's `decide` reads it
@@ -56,6 +56,7 @@ function answerArrival(
 ): unknown {
   outcome ??= createOneOutcome(window);
   outcome.atMs = nowUs / 1000;
+  outcome.order = nextOrder();
   decodeArrival(window, cost, ahead, outcome);
   return asker.decide(limit, subject, cost, outcome);
 }

@@ -3,17 +3,17 @@ import { compileTestLimit, testWindow } from "sluice/testing";
 import { describe, expect, it } from "vitest";
 import { type Asked, CounterNumbers } from "./counter-numbers.ts";
 
-const limitOf = (policy: string, limit: number) =>
+const createLimit = (policy: string, limit: number) =>
   compileTestLimit({ algorithm: "gcra", windows: [testWindow(limit, 1000)], policy });
 
 /** Windows by the counter they are of: the last two are one policy's before and after an edit, and have their counters in common. */
 const windows = new Map([
-  [limitOf("one", 10).windows[0]!, "one"],
-  [limitOf("two", 10).windows[0]!, "two"],
-  [limitOf("two", 20).windows[0]!, "two"],
+  [createLimit("one", 10).windows[0]!, "one"],
+  [createLimit("two", 10).windows[0]!, "two"],
+  [createLimit("two", 20).windows[0]!, "two"],
 ]);
 
-const numbersOf = (numbers: CounterNumbers, asked: readonly Asked[]): number[] => {
+const listNumbers = (numbers: CounterNumbers, asked: readonly Asked[]): number[] => {
   numbers.begin(asked);
   return asked.map((_, index) => numbers.numberAt(index));
 };
@@ -38,7 +38,7 @@ describe("counters of one call", () => {
           if (!known.has(name)) known.set(name, known.size + 1);
           return known.get(name);
         });
-        expect(numbersOf(numbers, all)).toEqual(expected);
+        expect(listNumbers(numbers, all)).toEqual(expected);
       }),
     );
   });
@@ -50,6 +50,6 @@ describe("counters of one call", () => {
       subject: `${String(i % 100).padStart(3, "0")}-ends-alike`,
     }));
     const expected = asked.map((_, i) => (i % 100) + 1);
-    expect(numbersOf(new CounterNumbers(127), asked)).toEqual(expected);
+    expect(listNumbers(new CounterNumbers(127), asked)).toEqual(expected);
   });
 });

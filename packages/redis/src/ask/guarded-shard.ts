@@ -3,6 +3,7 @@ import { CircuitBreaker, type CircuitBreakerOptions, type CircuitState } from "s
 import type { Shard } from "../topology/topology.ts";
 import { within } from "../topology/within.ts";
 import { ServerClock } from "./server-clock.ts";
+import { LoadSampler, type ServerLoad } from "./server-load.ts";
 import { createShardFigures, type ShardFigures } from "./shard-figures.ts";
 
 /** Monotonic milliseconds. */
@@ -24,6 +25,9 @@ export class GuardedShard implements Peer {
   #timer: NodeJS.Timeout | undefined;
   /** When the pending call of `measure` began. */
   #measuringMs: number | undefined;
+  readonly #sampler = new LoadSampler();
+  #sampling = false;
+  #load: ServerLoad | undefined;
   #connections = 0;
   /** When the breaker left closed; undefined while it is. */
   #openedMs: number | undefined;
@@ -135,6 +139,30 @@ export class GuardedShard implements Peer {
       )
       .finally(() => {
         this.#measuringMs = undefined;
+      });
+  }
+
+  /** Its load at the last sample; undefined if it did not answer, or may not be asked. */
+  get load(): ServerLoad | undefined {
+    return this.shard.ready ? this.#load : undefined;
+  }
+
+  /** Asks the server about its load. Like `measure`, at most one question waits. */
+  sampleLoad(): void {
+    if (this.#sampling || !this.shard.ready) return;
+    this.#sampling = true;
+    this.shard
+      .send(0, ["INFO"])
+      .then(
+        (reply) => {
+          this.#load = this.#sampler.read(String(reply), this.#nowMs());
+        },
+        () => {
+          this.#load = undefined;
+        },
+      )
+      .finally(() => {
+        this.#sampling = false;
       });
   }
 

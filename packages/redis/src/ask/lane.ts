@@ -18,11 +18,11 @@ import {
   type Operation,
   operations,
   type Question,
+  questionWeight,
   type Reply,
-  weightOf,
 } from "./question.ts";
 import { callScript } from "./script-calls.ts";
-import { callFailureOf, countAnswer } from "./shard-figures.ts";
+import { countAnswer, findCallFailure } from "./shard-figures.ts";
 import { isTake, isTemporary, unavailableError, whyUnavailable } from "./unavailable-error.ts";
 import { WaitingLine } from "./waiting-line.ts";
 
@@ -87,7 +87,15 @@ export class Lane {
     if (refused !== undefined) return Promise.reject(isTake(question) ? refused : ofItsOwn(refused));
     return new Promise((resolve, reject) => {
       const repeatable = question.operation === "peek" || question.id !== undefined;
-      this.#wait(question, weightOf(question), repeatable, budgetMs, patienceMs, resolve as Pending["resolve"], reject);
+      this.#wait(
+        question,
+        questionWeight(question),
+        repeatable,
+        budgetMs,
+        patienceMs,
+        resolve as Pending["resolve"],
+        reject,
+      );
     });
   }
 
@@ -303,7 +311,7 @@ export class Lane {
     for (const pending of flight.pendings) this.#giveUp(pending, outage);
     if (!flight.overdue) {
       counts.failedCalls += 1;
-      flight.peer.figures.failures[callFailureOf(error)] += 1;
+      flight.peer.figures.failures[findCallFailure(error)] += 1;
       onFailure(flight.peer.shard.name, error);
       // A temporary failure that is reported at once needs no breaker: limits are enforced again as soon as it has
       // passed.

@@ -38,16 +38,18 @@ it("in an outage takes share an error, and callers that see it get a copy", asyn
     await server.kill();
     await expect.poll(() => store.ready, { timeout: 30_000 }).toBe(false);
     const limits = [resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [testWindow(5, 1000)] }), "u")];
-    const errorOf = (asked: Promise<unknown>): Promise<unknown> =>
+    const catchError = (asked: Promise<unknown>): Promise<unknown> =>
       asked.then(
         () => undefined,
         (error: unknown) => error,
       );
     const requests = [limits, limits, [...limits, ...limits]];
-    const takes = await Promise.all(requests.map((one) => errorOf(store.take(one))));
+    const takes = await Promise.all(requests.map((one) => catchError(store.take(one))));
     expect(takes[0]).toBeInstanceOf(StoreUnavailable);
     expect(new Set(takes).size).toBe(1);
-    const seen = await Promise.all([0, 1].flatMap(() => [errorOf(store.charge(limits)), errorOf(store.peek(limits))]));
+    const seen = await Promise.all(
+      [0, 1].flatMap(() => [catchError(store.charge(limits)), catchError(store.peek(limits))]),
+    );
     expect(new Set([...seen, ...takes]).size).toBe(5);
     for (const error of seen) expect(error).toMatchObject({ reason: "storage_unavailable", mayBeDone: false });
   } finally {

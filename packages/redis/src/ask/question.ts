@@ -216,10 +216,20 @@ export interface HeldNumbers {
 
 export const none: readonly number[] = [];
 
+/** How many answers servers have given: answers are made in the order of a reply. */
+let given = 0;
+
+/** The place of the next answer among all. */
+export function nextOrder(): number {
+  given += 1;
+  return given;
+}
+
 /** A class, for the same reason as questions. */
 export class GivenAnswer implements Answer {
   readonly taken: boolean;
   readonly atMs: number;
+  readonly order: number = nextOrder();
   readonly outcomes: Answer["outcomes"];
   readonly plan: TakePlan | undefined;
   readonly receipt: string | undefined;
@@ -263,7 +273,7 @@ export type Reply =
 export type AnyArrivals = ArrivalQuestion | ArrivalsQuestion;
 
 /** How much of a call's time a question takes. 1 is a take from one window of arrival times, some two microseconds. */
-export function weightOf(question: Pick<Question, "operation" | "limits" | "holdMs" | "record">): number {
+export function questionWeight(question: Pick<Question, "operation" | "limits" | "holdMs" | "record">): number {
   const { operation, limits, holdMs = 0 } = question;
   let weight = operation === "takeArrivals" || operation === "takeCounts" ? 0 : 1;
   for (const limit of limits) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { callBoundsMs, callFailureOf, countAnswer, createShardFigures } from "./shard-figures.ts";
+import { callBoundsMs, countAnswer, createShardFigures, findCallFailure } from "./shard-figures.ts";
 
 describe("statistics of calls to a server", () => {
   it("sorts durations into buckets, whose bounds belong to the lower one", () => {
@@ -27,11 +27,11 @@ describe("statistics of calls to a server", () => {
     ["Socket closed unexpectedly", "connection"],
     ["connect ECONNREFUSED 127.0.0.1:1", "connection"],
   ])("classifies %s", (message, failure) => {
-    expect(callFailureOf(new Error(message))).toBe(failure);
+    expect(findCallFailure(new Error(message))).toBe(failure);
   });
 
   it("takes a reply that cannot be decoded for one", () => {
-    expect(callFailureOf(new TypeError("Cannot read properties of undefined"))).toBe("reply");
-    expect(callFailureOf("strange")).toBe("reply");
+    expect(findCallFailure(new TypeError("Cannot read properties of undefined"))).toBe("reply");
+    expect(findCallFailure("strange")).toBe("reply");
   });
 });

@@ -66,7 +66,7 @@ const failuresByCode: readonly (readonly [RegExp, CallFailure])[] = [
 ];
 
 /** Classifies the error of a call. A message that does not begin with a server's code came from the connection. */
-export function callFailureOf(error: unknown): CallFailure {
+export function findCallFailure(error: unknown): CallFailure {
   // A reply that cannot be decoded did not come from the connection.
   if (!(error instanceof Error) || error instanceof TypeError || error instanceof RangeError) return "reply";
   return failuresByCode.find(([pattern]) => pattern.test(error.message))?.[1] ?? "connection";

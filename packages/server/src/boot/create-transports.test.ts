@@ -13,7 +13,7 @@ beforeEach(async () => {
   admin = await startAdmin();
   const reading = parseSettings({}, { httpPort: "0", grpcPort: "0", adminPort: "0", store: "sqlite::memory:" });
   if (reading.kind === "problems") throw new Error(JSON.stringify(reading.problems));
-  transports = await createTransports(admin.service, reading.settings, { control: admin.control });
+  transports = await createTransports(admin.service, reading.settings, { control: admin.control, live: admin.live });
 });
 
 afterEach(async () => {

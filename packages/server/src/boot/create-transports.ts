@@ -1,6 +1,7 @@
 import { hostAddress } from "sluice/internal";
-import { createAdminServer } from "../control-plane/admin-api/server.ts";
+import { type ConsoleOptions, createAdminServer } from "../control-plane/admin-api/server.ts";
 import type { ControlPlane } from "../control-plane/control-plane.ts";
+import type { LiveStreams } from "../control-plane/live/live-streams.ts";
 import { limitOwnApi, type OwnLimits } from "../data-plane/access/limit-own-api.ts";
 import { countChecks } from "../data-plane/service/count-checks.ts";
 import type { Service } from "../data-plane/service/service.ts";
@@ -39,6 +40,10 @@ interface OpenTransport {
 export interface TransportsOptions {
   /** Undefined without a policy store. */
   readonly control?: ControlPlane | undefined;
+  /** What the admin port has for browsers. */
+  readonly console?: ConsoleOptions | undefined;
+  /** Undefined without a control plane. */
+  readonly live?: LiveStreams | undefined;
   /** Whether unix socket paths are shared with other processes of this server. */
   readonly sharesPaths?: boolean | undefined;
 }
@@ -51,7 +56,7 @@ const usualShareOfAddress = 0.75;
 export async function createTransports(
   service: Service,
   settings: Settings,
-  { sharesPaths, control }: TransportsOptions = {},
+  { sharesPaths, control, console, live }: TransportsOptions = {},
 ): Promise<Transports> {
   const { maxConnections } = settings;
   const maxPerAddress = settings.maxConnectionsPerAddress ?? Math.ceil(maxConnections * usualShareOfAddress);
@@ -64,12 +69,16 @@ export async function createTransports(
   for (const protocol of protocols) {
     const endpoints = listEndpoints(protocol, settings);
     if (endpoints.length === 0) continue;
-    const transport = await createTransport(protocol, service, settings, { control, ownLimits, shared }).catch(
-      (error: unknown) => {
-        tls?.close();
-        throw error;
-      },
-    );
+    const transport = await createTransport(protocol, service, settings, {
+      control,
+      console,
+      live,
+      ownLimits,
+      shared,
+    }).catch((error: unknown) => {
+      tls?.close();
+      throw error;
+    });
     open.push({
       protocol,
       transport,
@@ -118,6 +127,8 @@ export async function createTransports(
 
 interface TransportParts {
   readonly control: ControlPlane | undefined;
+  readonly console: ConsoleOptions | undefined;
+  readonly live: LiveStreams | undefined;
   readonly ownLimits: OwnLimits;
   readonly shared: { readonly turns: Turns; readonly held: HeldBytes };
 }
@@ -126,7 +137,7 @@ async function createTransport(
   protocol: Protocol,
   service: Service,
   settings: Settings,
-  { control, ownLimits, shared }: TransportParts,
+  { control, console, live, ownLimits, shared }: TransportParts,
 ): Promise<Transport> {
   switch (protocol) {
     case "http":
@@ -159,8 +170,8 @@ async function createTransport(
         },
       );
     case "admin":
-      if (control === undefined) throw new Error("the admin port needs a control plane");
-      return createAdminServer({ ...service, control }, { routes: adminRoutes, ownLimits, ...shared });
+      if (control === undefined || live === undefined) throw new Error("the admin port needs a control plane");
+      return createAdminServer({ ...service, control, live }, { routes: adminRoutes, ownLimits, console, ...shared });
   }
 }
 

@@ -14,6 +14,8 @@ import type { WatchOptions } from "../data-plane/policy-files/watch-policy-files
 import { DenialSamples } from "../observe/denials/denial-samples.ts";
 import { findLimitDimensions } from "../observe/denials/find-limit-dimensions.ts";
 import { createOwnHotKeys, type OwnHotKeys } from "../observe/hot-keys/own-hot-keys.ts";
+import { DecisionTail } from "../observe/live/decision-tail.ts";
+import type { Recorder } from "../observe/recording/recorder.ts";
 import { createCapacityLog } from "../observe/telemetry/capacity-log.ts";
 import type { Logger } from "../observe/telemetry/logger.ts";
 import type { Tracing } from "../observe/telemetry/tracing.ts";
@@ -23,9 +25,12 @@ import type { Settings } from "../settings/settings.ts";
 import { CounterRefreshes } from "./counter-refreshes.ts";
 import { type Addresses, createTransports } from "./create-transports.ts";
 import { FilePolicies } from "./file-policies.ts";
+import { makeStartLink, openConsole } from "./open-console.ts";
 import { openLimiter } from "./open-limiter.ts";
+import { openLive } from "./open-live.ts";
 import { openMetrics } from "./open-metrics.ts";
 import { OpenParts } from "./open-parts.ts";
+import { openRecorder, startRecording } from "./open-recorder.ts";
 import { openService } from "./open-service.ts";
 import { openTracing } from "./open-tracing.ts";
 import { openUsageEvents, type RunningUsageEvents } from "./open-usage-events.ts";
@@ -45,6 +50,11 @@ export interface Daemon {
   readonly storeAt: string | undefined;
   /** The first admin token of the policy store, if this start created it. */
   readonly firstToken: FirstToken | undefined;
+  /**
+   * A link that signs in to the console once, as admin. For a person at the terminal alone: never log it. Undefined if there is no
+   * console.
+   */
+  makeConsoleLink(): string | undefined;
   /** Reads policies, tokens and certificates again, as after SIGHUP. */
   reload(): Promise<void>;
   /**
@@ -118,6 +128,7 @@ interface Core {
   readonly usageEvents: RunningUsageEvents;
   /** Undefined without a policy store, or if none are recorded. */
   readonly denials: DenialSamples | undefined;
+  readonly recorder: Recorder;
   readonly node: StoreNode | undefined;
 }
 
@@ -152,7 +163,7 @@ async function openCore({ settings, log, worker, rolloutTime }: DaemonOptions, p
   const tracing = await openTracing({ settings, log, local: counters.store.local, worker: worker?.number });
   parts.add((closing) => (closing === "gently" ? tracing?.close() : tracing?.close(0)));
 
-  const { limiter, policies } = openLimiter({ settings, log, loaded, counters, store, running });
+  const { limiter, policies, watch } = openLimiter({ settings, log, loaded, counters, store, running });
   const hotKeys = createOwnHotKeys({
     ...{ hotKeys: counters.hotKeys, worker },
     node: store?.node ?? { id: `${hostname()}-${process.pid}`, name: settings.nodeName ?? hostname() },
@@ -163,10 +174,25 @@ async function openCore({ settings, log, worker, rolloutTime }: DaemonOptions, p
   const usageEvents = await openUsageEvents({ settings, runtime, limiter, log, worker: worker?.number });
   parts.add((closing) => usageEvents.close(closing === "gently" ? flushEventsWithinMs : 0));
   const denials = store === undefined ? undefined : openDenialSamples(settings, limiter);
+  const recorder = openRecorder({ settings, log, limiter, watch, store: counters.store, worker: worker?.number });
+  parts.add(() => recorder.close());
   const node =
     store &&
     (await joinStore({
-      ...{ opened: store, settings, runtime, limiter, policies, keeper, topic, log, rolloutTime, usage, denials },
+      ...{
+        opened: store,
+        settings,
+        runtime,
+        limiter,
+        policies,
+        keeper,
+        topic,
+        log,
+        rolloutTime,
+        usage,
+        denials,
+        recorder,
+      },
       usageTail: usageEvents.tail,
       ...{ hotKeys: counters.hotKeys, ownHotKeys: hotKeys, startedMs: startedAtMs, worker: worker?.number },
     }));
@@ -188,6 +214,7 @@ async function openCore({ settings, log, worker, rolloutTime }: DaemonOptions, p
     usage,
     usageEvents,
     denials,
+    recorder,
     node,
   };
 }
@@ -217,13 +244,22 @@ async function openToCallers(options: DaemonOptions, parts: OpenParts, core: Cor
   await node?.start(known);
   const access = node === undefined ? known : node.watch(known);
 
-  const service = openService({ ...core, settings, log, worker: worker?.number, access, metrics });
+  const tail = node?.control && new DecisionTail();
+  const service = openService({ ...core, settings, log, worker: worker?.number, access, metrics, tail });
   running.service = service;
+  const live =
+    node?.control && tail && core.store
+      ? openLive({ settings, service, control: node.control, limiter, tail, node: core.store.node, worker })
+      : undefined;
+  const console = node?.control && (await openConsole({ settings, log, worker }));
   const transports = await createTransports(service, settings, {
     sharesPaths: worker !== undefined,
     control: node?.control,
+    console,
+    live,
   });
   running.transports = transports;
+  await startRecording(core.recorder, settings, worker?.number);
   const addresses = await transports.listen();
   running.addresses = addresses;
   parts.add(async (closing) => {
@@ -242,6 +278,7 @@ async function openToCallers(options: DaemonOptions, parts: OpenParts, core: Cor
   parts.add(async () => {
     running.accepting = false;
     core.usageEvents.tail.close();
+    live?.close();
     if (settings.drainMs > 0) await pause(settings.drainMs);
   });
   return {
@@ -253,6 +290,11 @@ async function openToCallers(options: DaemonOptions, parts: OpenParts, core: Cor
     },
     storeAt: core.store?.store.where,
     firstToken: node?.firstToken,
+    makeConsoleLink(): string | undefined {
+      const [address] = addresses.admin;
+      const link = console && address && makeStartLink(console);
+      return link && address + link;
+    },
     async reload(): Promise<void> {
       await refreshes.follow(() => files.reload());
       await Promise.all([access.reload(), transports.reload(), node?.look()]);

@@ -1,5 +1,5 @@
 import { createLimiter, type Limiter } from "sluice";
-import { maxPreviewCacheMs } from "sluice/internal";
+import { createLimiterWatch, type LimiterWatch, maxPreviewCacheMs } from "sluice/internal";
 import type { OpenedStore } from "../control-plane/node/open-store.ts";
 import { createPoliciesInForce, type PoliciesInForce } from "../control-plane/node/policies-in-force.ts";
 import type { RunningCounters } from "../data-plane/counters/running-counters.ts";
@@ -21,8 +21,10 @@ export interface OpenLimiterOptions {
 export function openLimiter(options: OpenLimiterOptions): {
   readonly limiter: Limiter;
   readonly policies: PoliciesInForce;
+  readonly watch: LimiterWatch;
 } {
   const { settings, log, loaded, counters, store, running } = options;
+  const watch = createLimiterWatch();
   const limiter = createLimiter({
     policies: loaded.policySet,
     counters: counters.store,
@@ -30,6 +32,7 @@ export function openLimiter(options: OpenLimiterOptions): {
     onPreviewHit: () => running.metrics?.countPreviewHit(),
     onMissing: ({ id }, dimension) => running.metrics?.countMissing(id, dimension),
     onTrial: store?.tallies.onTrial,
+    watch,
     ...findPreviewCache(loaded, counters.store.local),
   });
   const policies = createPoliciesInForce({
@@ -39,7 +42,7 @@ export function openLimiter(options: OpenLimiterOptions): {
     log,
     onUsed: (policySet) => running.metrics?.usePolicies(policySet),
   });
-  return { limiter, policies };
+  return { limiter, policies, watch };
 }
 
 /**

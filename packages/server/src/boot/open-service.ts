@@ -5,13 +5,16 @@ import type { RunningCounters } from "../data-plane/counters/running-counters.ts
 import { createService } from "../data-plane/service/create-service.ts";
 import { createDecide } from "../data-plane/service/decide.ts";
 import type { Service } from "../data-plane/service/service.ts";
-import { readServerStatus, type ServerStatus } from "../data-plane/status/server-status.ts";
+import { readServerStatus, type ServerStatus, type SinkReport } from "../data-plane/status/server-status.ts";
 import type { DenialSamples } from "../observe/denials/denial-samples.ts";
 import type { OwnHotKeys } from "../observe/hot-keys/own-hot-keys.ts";
+import type { DecisionTail } from "../observe/live/decision-tail.ts";
+import type { Recorder } from "../observe/recording/recorder.ts";
 import { createDecisionLog } from "../observe/telemetry/decision-log.ts";
 import type { Logger } from "../observe/telemetry/logger.ts";
 import type { Metrics } from "../observe/telemetry/metrics.ts";
 import type { Tracing } from "../observe/telemetry/tracing.ts";
+import type { UsageEventReading } from "../observe/telemetry/usage-event-metrics.ts";
 import type { UsageSums } from "../observe/usage/usage-sums.ts";
 import type { Settings } from "../settings/settings.ts";
 import { version } from "../version.ts";
@@ -31,7 +34,9 @@ export interface OpenServiceOptions {
   readonly usage: UsageSums | undefined;
   readonly usageEvents: RunningUsageEvents;
   readonly denials: DenialSamples | undefined;
+  readonly recorder: Recorder;
   readonly node: StoreNode | undefined;
+  readonly tail: DecisionTail | undefined;
   readonly access: Access;
   readonly metrics: Metrics;
   readonly tracing: Tracing | undefined;
@@ -50,6 +55,8 @@ export function openService(options: OpenServiceOptions): Service {
       usage: options.usage,
       events: options.usageEvents.events,
       denials: options.denials,
+      tail: options.tail,
+      recorder: options.recorder,
       maxPending: settings.maxPending,
       maxChecksPerSecond: settings.maxChecksPerSecond,
     }),
@@ -85,7 +92,12 @@ function readStatus(options: OpenServiceOptions): ServerStatus {
     pending: () => running.service?.decide.pending ?? 0,
     maxPending: settings.maxPending,
     refused: metrics.refused,
+    sinks: () => options.usageEvents.stream.read().sinks.map(sinkReport),
     addresses: () => running.addresses ?? noAddresses,
     connections: () => running.transports?.connections ?? noConnections,
   });
+}
+
+function sinkReport({ dropped, ...sink }: UsageEventReading["sinks"][number]): SinkReport {
+  return { ...sink, dropped: Object.values(dropped).reduce((sum, one) => sum + one, 0) };
 }

@@ -87,7 +87,7 @@ export interface ServeRequest {
 export async function runServe({ env, flags, terminal, signals, hangUp }: ServeRequest): Promise<0 | 2> {
   const { settings, warnings } = demandSettings(parseSettings(env, flags));
   try {
-    return await serve(settings, warnings, terminal, signals, hangUp);
+    return await serve({ settings, warnings, terminal, signals, hangUp, env });
   } catch (error) {
     throw error instanceof SettingError ? new CommandFailure(error.message) : error;
   }

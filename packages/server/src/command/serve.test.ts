@@ -19,3 +19,10 @@ it("greets with paths as they are from here, and with the first token in a termi
   expect(later).toContain("from the policy store postgres://db:5432/sluice\n");
   expect(later).not.toContain("token");
 });
+
+it("shows the link to the console that it is given", () => {
+  const addresses = { http: [], grpc: [], resp: [], admin: ["http://127.0.0.1:8090"] };
+  const consoleLink = "http://127.0.0.1:8090/#code=x";
+  const greeting = renderGreeting(addresses, undefined, parsePolicies({ policies: [] }), "memory", { consoleLink });
+  expect(greeting).toContain(`sluice console prints another:\n\n  ${consoleLink}\n`);
+});

@@ -21,6 +21,7 @@ import { renderSettingProblems } from "../settings/parse-settings.ts";
 import { type Settings, settingsTable } from "../settings/settings.ts";
 import { version } from "../version.ts";
 import { CommandFailure } from "./command-failure.ts";
+import { createNotifier, type NotifyEnvironment } from "./notify-systemd.ts";
 
 /** Where a server writes: its greeting and its log to stdout, what is worse to stderr. */
 export interface ServeTerminal {
@@ -28,17 +29,28 @@ export interface ServeTerminal {
   readonly stderr: TextOutput;
 }
 
+export interface ServeOptions {
+  readonly settings: Settings;
+  readonly warnings: readonly Problem[];
+  readonly terminal: ServeTerminal;
+  readonly signals: Signals;
+  readonly hangUp?: HangUp | undefined;
+  /** What systemd passes to its services. */
+  readonly env: NotifyEnvironment;
+}
+
 /**
  * `sluice serve`: serves until SIGTERM or SIGINT, or until its terminal is gone; elsewhere SIGHUP reloads. A second signal
  * ends it without waiting. Where several processes are wanted, this one starts them and serves nothing itself.
  */
-export async function serve(
-  settings: Settings,
-  warnings: readonly Problem[],
-  terminal: ServeTerminal,
-  signals: Signals,
-  hangUp: HangUp = "reload",
-): Promise<0 | 2> {
+export async function serve({
+  settings,
+  warnings,
+  terminal,
+  signals,
+  hangUp = "reload",
+  env,
+}: ServeOptions): Promise<0 | 2> {
   const log = createLogger({
     level: settings.logLevel,
     format: settings.logFormat,
@@ -50,12 +62,15 @@ export async function serve(
   if (cluster.isWorker && settings.workers !== 1) return serveAsWorker({ settings, log, isTerminal }, signals);
   const problems = settings.logFormat === "text" ? renderSettingProblems(warnings).split("\n") : warnings;
   if (warnings.length > 0) log.warn("server.setting_warnings", { problems });
+  const notifier = createNotifier(settings, env, log);
   const announce = ({ fields, greeting }: Announcement): void => {
     log.info("server.listening", fields);
+    notifier.ready(`Sluice ${version}: ${fields.policies} policies, counters in ${fields.counters}`);
     if (settings.logFormat === "text") terminal.stdout.write(greeting);
   };
-  if (count > 1) return serveWithWorkers({ settings, count, log, announce }, signals, hangUp);
-  const signal = await serveHere({ settings, log, announce, isTerminal }, signals, hangUp);
+  const stopping = (): void => notifier.stopping();
+  if (count > 1) return serveWithWorkers({ settings, count, log, announce, stopping }, signals, hangUp);
+  const signal = await serveHere({ settings, log, announce, stopping, isTerminal }, signals, hangUp);
   log.info("server.stopped", { signal });
   return 0;
 }
@@ -64,6 +79,8 @@ interface Serving {
   readonly settings: Settings;
   readonly log: Logger;
   readonly announce: (announcement: Announcement) => void;
+  /** Called when it was asked to stop, before it does. */
+  readonly stopping?: () => void;
   readonly worker?: WorkerLink;
   /** Whether a person sees the greeting, and no file does. */
   readonly isTerminal: boolean;
@@ -71,7 +88,7 @@ interface Serving {
 
 /** Resolves when it is told to stop and has done so, with the signal that told. */
 async function serveHere(
-  { announce, isTerminal, ...serving }: Serving,
+  { announce, stopping, isTerminal, ...serving }: Serving,
   signals: Signals,
   hangUp: HangUp,
 ): Promise<NodeJS.Signals> {
@@ -84,25 +101,24 @@ async function serveHere(
   daemon = await startDaemon({ ...serving, processMetrics: true }).catch((error: unknown) => {
     throw asFailure(error, settings);
   });
-  announce(announcementOf(daemon, settings, isTerminal));
+  announce(renderAnnouncement(daemon, settings, isTerminal));
 
   const signal = await asked;
+  stopping?.();
   // A terminal that is gone is in no hurry, and the process that started us may pass the news on as a SIGTERM.
   await Promise.race(signal === "SIGHUP" ? [daemon.close()] : [daemon.close(), nextStop(signals, stopSignals)]);
   signals.off("SIGHUP", reload);
   return signal;
 }
 
-/** The first token is shown in a terminal alone: what is written anywhere else is kept, and read by others. */
-function announcementOf(
-  { limiter, addresses, countersAt: counters, storeAt: store, firstToken }: Daemon,
-  { config }: Settings,
-  isTerminal: boolean,
-): Announcement {
+/** The first token and the link are shown in a terminal alone: what is written anywhere else is kept, and read by others. */
+function renderAnnouncement(daemon: Daemon, { config }: Settings, isTerminal: boolean): Announcement {
+  const { limiter, addresses, countersAt: counters, storeAt: store, firstToken } = daemon;
   const { policySet } = limiter.snapshot;
+  const consoleLink = isTerminal ? daemon.makeConsoleLink() : undefined;
   return {
     fields: { ...addresses, policies: countPolicies(policySet), path: config, store, counters, version },
-    greeting: renderGreeting(addresses, config, policySet, counters, { store, firstToken, isTerminal }),
+    greeting: renderGreeting(addresses, config, policySet, counters, { store, firstToken, consoleLink, isTerminal }),
   };
 }
 
@@ -123,8 +139,12 @@ async function serveAsWorker(
   return 0;
 }
 
-async function serveWithWorkers(options: WorkersOptions, signals: Signals, hangUp: HangUp): Promise<0 | 2> {
-  const { settings, count, log, announce } = options;
+async function serveWithWorkers(
+  options: WorkersOptions & Pick<Serving, "stopping">,
+  signals: Signals,
+  hangUp: HangUp,
+): Promise<0 | 2> {
+  const { settings, count, log, announce, stopping } = options;
   const asked = nextStop(signals, stopSignalsFor(hangUp));
   await checkWorkers(settings);
   // Sockets are made by this process, and this is what they are made with: owner and group may connect.
@@ -148,6 +168,7 @@ async function serveWithWorkers(options: WorkersOptions, signals: Signals, hangU
   let signal: NodeJS.Signals | undefined;
   void asked.then(async (first) => {
     signal = first;
+    stopping?.();
     workers.stop(first);
     if (first === "SIGHUP") return;
     workers.stop(await nextStop(signals, stopSignals));
@@ -184,6 +205,8 @@ function stopSignalsFor(hangUp: HangUp): readonly NodeJS.Signals[] {
 interface GreetingOptions {
   readonly store?: string | undefined;
   readonly firstToken?: FirstToken | undefined;
+  /** A link that signs in to the console once. */
+  readonly consoleLink?: string | undefined;
   /** Whether the token itself may be shown. */
   readonly isTerminal?: boolean;
 }
@@ -194,7 +217,7 @@ export function renderGreeting(
   config: string | undefined,
   policySet: PolicySet,
   counters: string = "memory",
-  { store, firstToken, isTerminal = false }: GreetingOptions = {},
+  { store, firstToken, consoleLink, isTerminal = false }: GreetingOptions = {},
 ): string {
   const lines = [["policies", renderSource(config, store, policySet)]];
   if (counters !== "memory") lines.push(["counters", counters]);
@@ -220,7 +243,7 @@ ${renderHint(policySet)}`
 Sluice ${version} listens on ${url ?? others[0] ?? "nothing"}
 
 ${lines.map(([name = "", text]) => `  ${name.padEnd(11)}${text}`).join("\n")}
-${firstToken === undefined ? "" : renderFirstToken(firstToken, isTerminal)}${example}
+${consoleLink === undefined ? "" : renderConsoleLink(consoleLink)}${firstToken === undefined ? "" : renderFirstToken(firstToken, isTerminal)}${example}
 `;
 }
 
@@ -232,6 +255,14 @@ function renderSource(config: string | undefined, store: string | undefined, pol
   ];
   if (places.length === 0) return "the default policy alone; name a policy file with --config";
   return `${count === 1 ? "1 policy" : `${count} policies`} from ${places.join(", and from ")}`;
+}
+
+function renderConsoleLink(link: string): string {
+  return `
+Open the console with this link. It signs you in once, within five minutes; sluice console prints another:
+
+  ${link}
+`;
 }
 
 function renderFirstToken({ token, file }: FirstToken, isTerminal: boolean): string {

@@ -6,10 +6,14 @@ import type { Audit } from "../data-plane/service/audit.ts";
 import type { HotKeysRequest, MergedHotKeys } from "../observe/hot-keys/merge-hot-keys.ts";
 import type { Changed, ChangeOptions, Listed } from "./change.ts";
 import type { DenialControl } from "./denial-control.ts";
+import type { DisablingControl } from "./disabling-control.ts";
+import type { PlanControl } from "./plan-control.ts";
 import type { PolicyControl, PolicyDocument } from "./policy-control.ts";
 import type { RolloutControl } from "./rollout-control.ts";
 import type { StoredSubject, SubjectControl } from "./subject-control.ts";
+import type { SummaryControl } from "./summary-control.ts";
 import type { UsageControl } from "./usage-control.ts";
+import type { RecordingControl, SimulationControl } from "./what-if-control.ts";
 
 /**
  * The use cases of the control plane. Every call names its actor; it is refused with `permission_denied` if the actor
@@ -21,16 +25,21 @@ import type { UsageControl } from "./usage-control.ts";
  */
 export interface ControlPlane {
   readonly policies: PolicyControl;
+  readonly plans: PlanControl;
+  readonly disabling: DisablingControl;
   readonly rollouts: RolloutControl;
   readonly subjects: SubjectControl;
   readonly killSwitch: KillSwitchControl;
   readonly audit: AuditControl;
   readonly usage: UsageControl;
+  readonly summaries: SummaryControl;
   readonly denials: DenialControl;
   readonly tokens: TokenControl;
   readonly nodes: NodeControl;
   readonly configuration: ConfigurationControl;
   readonly texts: TextControl;
+  readonly recordings: RecordingControl;
+  readonly simulations: SimulationControl;
 }
 
 /** Parses YAML from callers. Long texts are parsed in another thread, bounded in number, time and memory. */
@@ -77,19 +86,24 @@ export interface TokenView {
   readonly lastUsedMs: number | undefined;
 }
 
+export interface NewTokenRequest {
+  readonly name: string;
+  readonly role: Role;
+  readonly team?: string | undefined;
+  /** Absent: 90 days from now. */
+  readonly expiresMs?: number | undefined;
+}
+
 export interface TokenControl {
   list(actor: Actor): Promise<readonly TokenView[]>;
-  /** The token itself is returned only here. Absent `expiresMs`: 90 days from now. */
+  /** The token itself is returned only here. */
   make(
     actor: Actor,
-    request: {
-      readonly name: string;
-      readonly role: Role;
-      readonly team?: string | undefined;
-      readonly expiresMs?: number | undefined;
-    },
+    request: NewTokenRequest,
     options?: ChangeOptions,
   ): Promise<Changed<TokenView & { readonly token: string }>>;
+  /** An admin token for one session of the console: it expires after twelve hours. */
+  makeForConsole(actor: Actor): Promise<Changed<TokenView & { readonly token: string }>>;
   revoke(actor: Actor, id: string, options?: ChangeOptions): Promise<Changed<TokenView>>;
 }
 

@@ -1,7 +1,8 @@
 import type { RolloutRecord } from "@sluice/sql";
-import type { Problem } from "sluice";
+import type { CheckRequest, Explanation, Problem } from "sluice";
 import type { Actor } from "../data-plane/access/actor.ts";
 import type { Changed, ExpectingOptions, Listed, PageQuery } from "./change.ts";
+import type { DisabledView } from "./disabling-control.ts";
 import type { RolloutRequest, RolloutView } from "./rollout-control.ts";
 
 /** A policy as it is written in a file: the fields of one entry of `policies`. */
@@ -17,6 +18,8 @@ export interface StoredPolicy {
   readonly changedMs: number;
   /** Set while a new version is being rolled out. */
   readonly rollout: RolloutView | undefined;
+  /** Set while the policy is disabled. */
+  readonly disabled: DisabledView | undefined;
   /** Set if a policy file has the same id and files win: this policy is then not in force. */
   readonly overriddenBy: "file" | undefined;
 }
@@ -69,6 +72,8 @@ export interface PolicyControl {
     actor: Actor,
     document: PolicyDocument,
   ): Promise<{ problems: readonly Problem[]; warnings: readonly Problem[] }>;
+  /** How the node that answers would decide a request now. Charges nothing, and does not need the policy store. */
+  explain(actor: Actor, request: CheckRequest): Promise<Explanation>;
 }
 
 export interface PolicyDiff {

@@ -44,12 +44,28 @@ export interface RolloutMoveOptions extends ChangeOptions {
   readonly expectedStep?: number | undefined;
 }
 
+/** The decisions of one minute, by the version that decided. Undefined: none. */
+export interface RolloutMinute {
+  readonly startMs: number;
+  readonly old: MinuteCount | undefined;
+  readonly new: MinuteCount | undefined;
+  /** What the new version of a rollout in shadow would have decided. */
+  readonly shadow: MinuteCount | undefined;
+}
+
+export interface MinuteCount {
+  readonly decided: number;
+  readonly denied: number;
+}
+
 export interface RolloutControl {
   list(
     actor: Actor,
     query?: PageQuery & { readonly policy?: string | undefined; readonly states?: readonly RolloutState[] | undefined },
   ): Promise<Listed<RolloutView>>;
   get(actor: Actor, id: string): Promise<RolloutView>;
+  /** What all nodes counted in the last day, minute by minute, oldest first. Minutes without decisions are left out. */
+  minutes(actor: Actor, id: string): Promise<readonly RolloutMinute[]>;
   /** Takes the next step, or completes it. */
   advance(actor: Actor, id: string, options?: RolloutMoveOptions): Promise<Changed<RolloutView>>;
   pause(actor: Actor, id: string, options?: RolloutMoveOptions): Promise<Changed<RolloutView>>;

@@ -20,6 +20,23 @@ export interface StoredSubject {
   readonly tier: string | undefined;
   /** Its custom limits, and overrides that have not ended. */
   readonly limits: readonly SubjectLimitView[];
+  /** Undefined if the subject is not kept out now. */
+  readonly block: SubjectBlockView | undefined;
+}
+
+export interface SubjectBlockView {
+  /** Absent: the subject is denied everything. */
+  readonly policies: readonly string[] | undefined;
+  readonly untilMs: number;
+  readonly reason: string;
+  readonly author: string;
+  readonly atMs: number;
+}
+
+export interface SubjectBlockRequest {
+  /** Absent: every policy. */
+  readonly policies?: readonly string[] | undefined;
+  readonly untilMs: number;
 }
 
 export interface SubjectView extends StoredSubject {
@@ -66,7 +83,7 @@ export interface WindowUsage {
 
 export interface ChangedSubject<T> extends Changed<T> {
   /** The values that the change replaced or deleted. Undefined: none. */
-  readonly replaced: Pick<StoredSubject, "tier" | "limits"> | undefined;
+  readonly replaced: Pick<StoredSubject, "tier" | "limits" | "block"> | undefined;
   /** The limits whose windows a new limit of the subject replaces, as they were before. Undefined: nothing changed. */
   readonly inPlaceOf?: readonly Omit<EffectiveLimit, "usage">[] | undefined;
 }
@@ -91,7 +108,12 @@ export interface SubjectLimitChoice {
 export interface SubjectControl {
   /** Works for subjects about which nothing is stored, too. */
   get(actor: Actor, dimension: string, value: string): Promise<SubjectView>;
-  list(actor: Actor, dimension: string, query?: PageQuery): Promise<Listed<StoredSubject>>;
+  /** With `tier`, only those that have it. */
+  list(
+    actor: Actor,
+    dimension: string,
+    query?: PageQuery & { readonly tier?: string | undefined },
+  ): Promise<Listed<StoredSubject>>;
   /** `tier` undefined: removes the tier. */
   setTier(
     actor: Actor,
@@ -118,7 +140,22 @@ export interface SubjectControl {
     which: SubjectLimitChoice,
     options?: SubjectChangeOptions,
   ): Promise<ChangedSubject<SubjectView>>;
-  /** Deletes the subject: tier and limits. */
+  /** Keeps the subject out for a time: it is denied, whatever room it has. `why` is required. */
+  block(
+    actor: Actor,
+    dimension: string,
+    value: string,
+    block: SubjectBlockRequest,
+    options?: SubjectChangeOptions,
+  ): Promise<ChangedSubject<SubjectView>>;
+  /** Ends a block now. */
+  unblock(
+    actor: Actor,
+    dimension: string,
+    value: string,
+    options?: SubjectChangeOptions,
+  ): Promise<ChangedSubject<SubjectView>>;
+  /** Deletes the subject: tier, limits and block. */
   delete(
     actor: Actor,
     dimension: string,

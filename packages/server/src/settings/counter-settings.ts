@@ -22,12 +22,16 @@ export class MemorySettings {
     "maximum number of counters in memory; idle ones are dropped first",
     { from: 1_000, to: 100_000_000, fallback: 4_000_000 },
   );
-  readonly maxCounterBytes: SettingEntry<number> = whole(
-    "--max-counter-bytes",
-    "SLUICE_MAX_COUNTER_BYTES",
-    "maximum memory for counters, in bytes",
-    { from: 1024 * 1024, to: 64 * 1024 ** 3, fallback: 256 * 1024 * 1024 },
-  );
+  /** Undefined: 256 MiB, or less in a small container. */
+  readonly maxCounterBytes: SettingEntry<number | undefined> = {
+    ...wholeIfGiven(
+      "--max-counter-bytes",
+      "SLUICE_MAX_COUNTER_BYTES",
+      "maximum memory for counters, in bytes; in a container by default at most a quarter of its memory",
+      { from: 1024 * 1024, to: 64 * 1024 ** 3 },
+    ),
+    fallbackText: "268435456",
+  };
 }
 
 /** Counters on servers: where they are, and how to reach them. */

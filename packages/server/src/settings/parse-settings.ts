@@ -4,6 +4,7 @@ import { isLoopback } from "sluice/internal";
 import { isPolicyFileName } from "sluice/policy-file";
 import type { SettingEntry } from "./setting-entry.ts";
 import { type Settings, settingsTable } from "./settings.ts";
+import { findUnreadVariables } from "./unread-variables.ts";
 
 export type SettingsReading =
   | { readonly kind: "settings"; readonly settings: Settings; readonly warnings: readonly Problem[] }
@@ -32,21 +33,7 @@ export function parseSettings(env: Readonly<Record<string, string | undefined>>,
     problems.push({ path: ["--config"], message: "is empty; name a policy file or a folder of them" });
   problems.push(...problemsTogether(settings, flags));
   if (problems.length > 0) return { kind: "problems", problems };
-  return { kind: "settings", settings, warnings: [...findWarnings(settings, flags), ...misnamedVariables(env)] };
-}
-
-/**
- * Variables named after an option whose setting has another variable: `SLUICE_PORT` for `SLUICE_HTTP_PORT`. Kubernetes
- * sets `SLUICE_PORT=tcp://…` for a service called sluice; that is not meant for us.
- */
-function misnamedVariables(env: Readonly<Record<string, string | undefined>>): readonly Problem[] {
-  return (Object.values(settingsTable) as SettingEntry<unknown>[]).flatMap((entry) => {
-    if (entry.flag === undefined) return [];
-    const name = `SLUICE_${entry.flag.slice(2).replaceAll("-", "_").toUpperCase()}`;
-    const text = env[name] ?? "";
-    if (name === entry.env || text === "" || text.startsWith("tcp://")) return [];
-    return [{ path: [name], message: `is not read; the variable of ${entry.flag} is ${entry.env}` }];
-  });
+  return { kind: "settings", settings, warnings: [...findWarnings(settings, flags), ...findUnreadVariables(env)] };
 }
 
 type Flags = Partial<Readonly<Record<keyof Settings, string | undefined>>>;
@@ -80,8 +67,18 @@ function problemsTogether(settings: Settings, flags: Flags): readonly Problem[] 
         "is in the folder of the policies, and would be read as one of them; name a file in another folder",
       );
   }
+  if (settings.recordShare < 1 && settings.recordShareBy === undefined)
+    refuse(
+      "recordShare",
+      "records a part of the subjects, and does not say whose; name their dimension with --record-share-by (SLUICE_RECORD_SHARE_BY), such as tenant",
+    );
   if (settings.push === "kafka" && settings.store !== undefined && settings.kafka === undefined)
     refuse("push", "is kafka, and no brokers are named; name some with SLUICE_KAFKA (--kafka), or use auto or none");
+  if (settings.adminTokenFile !== undefined && settings.adminTokenFrom !== undefined)
+    refuse(
+      "adminTokenFrom",
+      `names the first admin token, so none is made for ${settingName("adminTokenFile")}; set one of the two`,
+    );
   problems.push(...problemsOfEndpoints(settings, flags));
   if (!(settings.allowInsecure || isLoopback(host) || isProtected(settings)))
     refuse(
@@ -135,7 +132,7 @@ function isProtected({ tlsCert, tokens }: Settings): boolean {
   return tlsCert !== undefined || tokens !== undefined;
 }
 
-const storeSettings = ["seed", "adminTokenFile", "nodeName"] as const;
+const storeSettings = ["seed", "adminTokenFile", "adminTokenFrom", "nodeName"] as const;
 
 /** Settings that always have a value. As variables they may be set for a whole fleet; a flag is given on purpose. */
 const storeFlags = ["adminPort", "precedence", "push", "storeGraceMs", "auditRetentionMs"] as const;

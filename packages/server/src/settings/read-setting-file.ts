@@ -17,6 +17,7 @@ export type FileSetting =
   | "tlsClientCa"
   | "tokens"
   | "seed"
+  | "adminTokenFrom"
   | "usageEventsTokenFile";
 
 const maxBytes = 4 * 1024 * 1024;

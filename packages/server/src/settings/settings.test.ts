@@ -41,6 +41,9 @@ describe("settings", () => {
       usageTotalsRetentionMs: 365 * 86_400_000,
       denialRetentionMs: 3 * 86_400_000,
       adminTokenFile: undefined,
+      adminTokenFrom: undefined,
+      console: true,
+      consoleHosts: [],
       nodeName: undefined,
       httpSocket: undefined,
       grpcSocket: undefined,
@@ -54,7 +57,8 @@ describe("settings", () => {
       logLevel: "info",
       logFormat: "text",
       maxCounters: 4_000_000,
-      maxCounterBytes: 268_435_456,
+      maxCounterBytes: undefined,
+      notify: false,
       grpcEngine: "sluice",
       grpcMaxConnectionAgeMs: 0,
       maxConnections: 10_000,
@@ -74,6 +78,15 @@ describe("settings", () => {
       ipv6PrefixBits: 64,
       idempotencyHeader: false,
       retryJitter: true,
+      record: undefined,
+      recordBytes: 1024 ** 3,
+      recordForMs: 3_600_000,
+      recordHash: [],
+      recordShare: 1,
+      recordShareBy: undefined,
+      recordings: undefined,
+      recordingsBytes: 4 * 1024 ** 3,
+      recordingsRetentionMs: 7 * 86_400_000,
       redis: undefined,
       redisNodes: undefined,
       redisTls: undefined,
@@ -275,6 +288,25 @@ describe("settings", () => {
       "SLUICE_PORT: is not read; the variable of --port is SLUICE_HTTP_PORT",
     ]);
     expect(warned({ SLUICE_PORT: "tcp://10.0.0.1:8080", SLUICE_STORE: "", SLUICE_TOKEN: "x" })).toEqual([]);
+  });
+
+  it("warns of misspelt variables, and of no others", () => {
+    const reading = parseSettings({
+      ...{ SLUICE_REDIS_ULR: "redis://a", SLUICE_HTP_PORT: "8080", SLUICE_BANANA: "1" },
+      // Read by commands, or set by Kubernetes for services called sluice and sluice-admin.
+      ...{ SLUICE_SERVER: "http://a", SLUICE_SERVICE_HOST: "10.0.0.1", SLUICE_SERVICE_PORT_HTTP: "8080" },
+      ...{
+        SLUICE_PORT_8080_TCP_ADDR: "10.0.0.1",
+        SLUICE_ADMIN_SERVICE_PORT: "8090",
+        SLUICE_X_PORT: "tcp://10.0.0.1:1",
+      },
+      ...{ SLUICE_EMPTY: "", OTHER_PORT: "1" },
+    });
+    expect(reading.kind === "settings" && reading.warnings.map(({ path, message }) => `${path}: ${message}`)).toEqual([
+      "SLUICE_REDIS_ULR: is not read, because no setting has this name; did you mean SLUICE_REDIS_URL?",
+      "SLUICE_HTP_PORT: is not read, because no setting has this name; did you mean SLUICE_HTTP_PORT?",
+      "SLUICE_BANANA: is not read, because no setting has this name; sluice serve --help lists the variables",
+    ]);
   });
 
   it.each(["0.0.0.0", "::", "10.0.0.5", "example.org", "127.evil.example"])(

@@ -1,5 +1,6 @@
 import { LeaseSettings, MemorySettings, RedisSettings } from "./counter-settings.ts";
 import { KafkaSettings } from "./kafka-settings.ts";
+import { RecordingSettings } from "./recording-settings.ts";
 import {
   duration,
   flag,
@@ -84,6 +85,29 @@ class StoreSettings {
     "SLUICE_ADMIN_TOKEN_FILE",
     "where to write the first admin token, readable by its owner only",
   );
+  /** Read only while the store has no usable admin token. */
+  readonly adminTokenFrom: SettingEntry<string | undefined> = path(
+    "--admin-token-from",
+    "SLUICE_ADMIN_TOKEN_FROM",
+    "file that holds the first admin token, such as a mounted secret; without it, the first start makes one",
+  );
+  readonly console: SettingEntry<boolean> = {
+    flag: "--console",
+    env: "SLUICE_CONSOLE",
+    value: "<true|false>",
+    help: "serve the web console on the admin port",
+    fallback: true,
+    read: readSwitch,
+  };
+  readonly consoleHosts: SettingEntry<readonly string[]> = {
+    flag: "--console-hosts",
+    env: "SLUICE_CONSOLE_HOSTS",
+    value: "<names>",
+    help: "names under which browsers reach the admin port, such as sluice.example; loopback and its own address need none",
+    fallback: [],
+    fallbackText: "none",
+    read: readList,
+  };
   readonly precedence: SettingEntry<"files" | "store"> = word(
     "--policy-precedence",
     "SLUICE_POLICY_PRECEDENCE",
@@ -225,6 +249,11 @@ class ListenSettings {
     "SLUICE_DRAIN",
     "how long to keep accepting connections after SIGTERM, while /readyz already answers 503",
     { from: "0s", to: "10m", fallback: "0s", example: "15s" },
+  );
+  readonly notify: SettingEntry<boolean> = flag(
+    "--notify",
+    "SLUICE_NOTIFY",
+    "report to systemd when the server is ready, alive and stopping, for units of Type=notify",
   );
 }
 
@@ -394,6 +423,7 @@ const sections = {
   Leases: new LeaseSettings(),
   "Usage events": new UsageEventSettings(),
   Kafka: new KafkaSettings(),
+  Recordings: new RecordingSettings(),
   "Logs, metrics and traces": new ObserveSettings(),
 };
 
@@ -407,6 +437,7 @@ type SettingsTable = PolicySettings &
   LeaseSettings &
   UsageEventSettings &
   KafkaSettings &
+  RecordingSettings &
   ObserveSettings;
 
 /** All settings of the daemon, parsed. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { SimulatedRequest } from "../replay/simulated-request.ts";
 import { parseFieldMap } from "./field-map.ts";
 import { createLineParser, detectFormat, type LogFormat } from "./log-formats.ts";
 
@@ -162,7 +163,7 @@ describe("a line of", () => {
     ({ format, line, map = [], time, wholeSecond = false, dimensions, denied = false, cost }) => {
       const parser = createLineParser(format, { map: parseFieldMap(map), deniedStatuses });
       const bytes = Buffer.from(`before ${line} after`);
-      const request = parser.parse(bytes, 7, bytes.length - 6);
+      const request = parser.parse(bytes, 7, bytes.length - 6) as SimulatedRequest | undefined;
       expect(request && new Date(Math.floor(request.timeMs)).toISOString()).toBe(time);
       expect(request).toMatchObject({ wholeSecond, dimensions, wasDenied: denied });
       expect(request?.dimensions).toEqual(dimensions);

@@ -127,12 +127,12 @@ function findPaths(format: JsonFormat, map: FieldMap): ReadonlyMap<string, reado
       throw new RangeError(
         `${name} is read from a numbered field, and ${format.name} logs are JSON; use ${name}=json:$.PATH`,
       );
-    found.set(name, pathsOf(format, source));
+    found.set(name, listPaths(format, source));
   }
   return found;
 }
 
-function pathsOf(format: JsonFormat, source: FieldSource): readonly JsonPath[] {
+function listPaths(format: JsonFormat, source: FieldSource): readonly JsonPath[] {
   if (source.kind === "json") return [source.path];
   return source.kind === "header" ? format.header(source.name) : [];
 }

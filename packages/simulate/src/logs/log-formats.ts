@@ -1,15 +1,34 @@
 import { CombinedParser } from "./combined-parser.ts";
 import { anyJson, JsonParser, jsonFormats } from "./json-format.ts";
 import type { LineParser, LineParserOptions } from "./line-parser.ts";
+import { parseRecordingHead, RecordingParser } from "./recording-parser.ts";
 import { albFormat, combinedFormat, envoyFormat, TextParser } from "./text-format.ts";
 
-export const logFormats = ["combined", "envoy", "envoy-json", "alb", "caddy", "traefik", "cloudflare", "json"] as const;
+export const logFormats = [
+  "combined",
+  "envoy",
+  "envoy-json",
+  "alb",
+  "caddy",
+  "traefik",
+  "cloudflare",
+  "json",
+  "sluice",
+] as const;
 
-/** The form of a log's lines. `combined` also reads common logs, and Traefik's in text; `traefik` its JSON. */
+/** The form of a log's lines. `combined` also reads common logs, and Traefik's in text; `traefik` its JSON. `sluice` is a
+ * recording of Sluice itself. */
 export type LogFormat = (typeof logFormats)[number];
 
-export function createLineParser(format: LogFormat, options: LineParserOptions): LineParser {
+/** `line` is the first one, which begins a recording. Throws a `RangeError` if it cannot begin such a log. */
+export function createLineParser(format: LogFormat, options: LineParserOptions, line: string = ""): LineParser {
   switch (format) {
+    case "sluice": {
+      const head = parseRecordingHead(line);
+      if (head === undefined) throw new RangeError("a recording begins with its head, and this one does not");
+      if (options.map.size > 0) throw new RangeError("a recording has dimensions by name, and takes no map");
+      return new RecordingParser(head, options.isOnly === true);
+    }
     case "combined":
       return options.map.size === 0 ? new CombinedParser(options) : new TextParser(combinedFormat, options);
     case "envoy":
@@ -37,6 +56,7 @@ function detectJson(line: string): LogFormat {
     return "json";
   }
   if (typeof parsed !== "object" || parsed === null) return "json";
+  if (Object.hasOwn(parsed, "sluice_recording")) return "sluice";
   const has = (...names: readonly string[]): boolean => names.every((name) => Object.hasOwn(parsed, name));
   if (has("EdgeStartTimestamp")) return "cloudflare";
   if (has("RequestMethod", "RequestPath")) return "traefik";

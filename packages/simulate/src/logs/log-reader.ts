@@ -1,5 +1,6 @@
+import type { RecordingFacts } from "../replay/recording-lines.ts";
 import type { FieldMap } from "./field-map.ts";
-import type { LineParser } from "./line-parser.ts";
+import { type LineParser, noRequest } from "./line-parser.ts";
 import { LineSplitter } from "./line-splitter.ts";
 import { createLineParser, detectFormat, type LogFormat } from "./log-formats.ts";
 import { type LogSource, readBytes } from "./open-log.ts";
@@ -31,6 +32,9 @@ export interface LogReaderOptions {
   readonly format: LogFormat | undefined;
   readonly map: FieldMap;
   readonly deniedStatuses: ReadonlySet<number>;
+  readonly isOnly?: boolean | undefined;
+  /** How many bytes a log may have when it is decompressed. Absent: any number. */
+  readonly maxTextBytes?: number | undefined;
 }
 
 /** A log that cannot be read on: it is not there, it may not be read, or its compressed bytes are damaged. */
@@ -53,6 +57,7 @@ export class LogReader {
   #parser: LineParser | undefined;
   #format: LogFormat | undefined;
   #lines = 0;
+  #textBytes = 0;
   /** The latest second that it came to. */
   latestSecond: number = Number.NEGATIVE_INFINITY;
   isDone = false;
@@ -77,19 +82,32 @@ export class LogReader {
     return this.#format;
   }
 
+  /** What a recording says about itself. Undefined: it is a log, or empty. */
+  get recording(): RecordingFacts | undefined {
+    return this.#parser?.recording;
+  }
+
   get carried(): readonly string[] {
     return this.#parser?.carried ?? [];
   }
 
   /** Reads the next chunk. */
   async readOn(): Promise<void> {
-    const { done, value } = await this.#chunks.next().catch((error: unknown) => {
+    const { done, value } = await this.#chunks.next().catch((error: unknown): IteratorResult<Buffer> => {
+      // The last part of a recording may be cut off, by a crash or because it is still being written.
+      if (this.recording !== undefined && this.#lines > 0) return { done: true, value: undefined };
       throw new LogUnreadable(this.#name, error);
     });
     if (done === true) {
       this.#splitter.finish();
       this.isDone = true;
-    } else this.#splitter.push(value);
+    } else {
+      const { maxTextBytes = Number.POSITIVE_INFINITY } = this.#options;
+      this.#textBytes += value.length;
+      if (this.#textBytes > maxTextBytes)
+        throw new LogUnreadable(this.#name, `it has more than ${maxTextBytes} bytes when it is decompressed`);
+      this.#splitter.push(value);
+    }
   }
 
   async close(): Promise<void> {
@@ -101,6 +119,7 @@ export class LogReader {
     this.#totals.lines += 1;
     this.#parser ??= this.#createParser(bytes, start, end);
     const request = this.#parser.parse(bytes, start, end);
+    if (request === noRequest) return;
     if (request === undefined) {
       this.#countUnreadable(bytes.toString("utf8", start, Math.min(end, start + exampleLength)));
       return;
@@ -110,8 +129,9 @@ export class LogReader {
   }
 
   #createParser(bytes: Buffer, start: number, end: number): LineParser {
-    this.#format = this.#options.format ?? detectFormat(bytes.toString("utf8", start, end));
-    return createLineParser(this.#format, this.#options);
+    const line = bytes.toString("utf8", start, end);
+    this.#format = this.#options.format ?? detectFormat(line);
+    return createLineParser(this.#format, this.#options, line);
   }
 
   #countUnreadable(text: string): void {

@@ -48,7 +48,8 @@ export class OrderedRequests {
       return second;
     }
     const place = second === this.#currentSecond ? this.#current! : this.#findSecond(second);
-    if (timeMs < place.latestMs) place.isSorted = false;
+    if (timeMs < place.latestMs || (timeMs === place.latestMs && request.recorded !== undefined))
+      place.isSorted = false;
     else place.latestMs = timeMs;
     place.requests.push(request);
     this.#count += 1;
@@ -82,11 +83,15 @@ export class OrderedRequests {
     for (const second of seconds) {
       const { requests, isSorted } = this.#waiting.get(second)!;
       this.#waiting.delete(second);
-      if (!isSorted) requests.sort((one, other) => one.timeMs - other.timeMs);
+      if (!isSorted) requests.sort(inOrder);
       for (const request of requests) this.#onRequest(request);
       this.#count -= requests.length;
     }
     if (seconds.includes(this.#currentSecond)) this.#currentSecond = Number.NaN;
     this.#open = end;
   }
+}
+
+function inOrder(one: SimulatedRequest, other: SimulatedRequest): number {
+  return one.timeMs - other.timeMs || (one.recorded?.order ?? 0) - (other.recorded?.order ?? 0);
 }

@@ -1,3 +1,5 @@
+import { everyDimension } from "../replay/prepare-policies.ts";
+import type { RecordingFacts } from "../replay/recording-lines.ts";
 import type { SimulatedRequest } from "../replay/simulated-request.ts";
 import { LogReader, type LogReaderOptions, type LogTotals } from "./log-reader.ts";
 import type { LogSource } from "./open-log.ts";
@@ -10,8 +12,10 @@ export interface ReadLogsOptions extends Partial<LogReaderOptions> {
   readonly maxWaiting?: number | undefined;
   /** Called after every chunk. */
   readonly onProgress?: ((totals: Readonly<LogTotals>) => void) | undefined;
-  /** Called with what the logs carry, before the first request. */
-  readonly onCarried?: ((carried: readonly string[]) => void) | undefined;
+  /** Waited for before every chunk, by a reader that is slower than the logs. `false` ends reading. */
+  readonly whenReady?: (() => Promise<boolean>) | undefined;
+  /** Called with what the logs carry, and what recordings among them say about themselves so far, before the first request. */
+  readonly onCarried?: ((carried: readonly string[], recordings: readonly RecordingFacts[]) => void) | undefined;
 }
 
 export interface ReadLogs extends Readonly<LogTotals> {
@@ -19,6 +23,8 @@ export interface ReadLogs extends Readonly<LogTotals> {
   readonly late: number;
   /** The format of each log, in order; undefined if it is empty. */
   readonly formats: readonly (string | undefined)[];
+  /** What the recordings among them say about themselves. */
+  readonly recordings: readonly RecordingFacts[];
 }
 
 const usualWindowSeconds = 10;
@@ -43,15 +49,18 @@ export async function readLogs(
     format: options.format,
     map: options.map ?? new Map(),
     deniedStatuses: options.deniedStatuses ?? new Set([429]),
+    isOnly: sources.length === 1,
+    maxTextBytes: options.maxTextBytes,
   };
   const readers = sources.map((source) => new LogReader(source, reading, totals, ordered));
   try {
     // Every log has to begin before it is known which is the earliest, and what they carry.
     for (const reader of readers) await readUntilRequest(reader);
-    options.onCarried?.(carriedByAll(readers));
+    options.onCarried?.(carriedByAll(readers), listRecordings(readers));
     for (;;) {
       const behind = findBehind(readers);
       if (behind === undefined) break;
+      if (options.whenReady !== undefined && !(await options.whenReady())) break;
       ordered.advanceTo(behind.latestSecond);
       await behind.readOn();
       onProgress?.(totals);
@@ -60,7 +69,12 @@ export async function readLogs(
   } finally {
     for (const reader of readers) await reader.close();
   }
-  return { ...totals, late: ordered.late, formats: readers.map(({ format }) => format) };
+  return {
+    ...totals,
+    late: ordered.late,
+    formats: readers.map(({ format }) => format),
+    recordings: listRecordings(readers),
+  };
 }
 
 async function readUntilRequest(reader: LogReader): Promise<void> {
@@ -77,6 +91,12 @@ function findBehind(readers: readonly LogReader[]): LogReader | undefined {
 
 /** What every log carries: a dimension that one lacks would make its requests share a counter. */
 function carriedByAll(readers: readonly LogReader[]): readonly string[] {
-  const [first, ...others] = readers.filter(({ format }) => format !== undefined);
-  return (first?.carried ?? []).filter((name) => others.every(({ carried }) => carried.includes(name)));
+  const all = readers.filter(({ format }) => format !== undefined).map(({ carried }) => carried);
+  const [first, ...others] = all.filter((carried) => !carried.includes(everyDimension));
+  if (first === undefined) return all[0] ?? [];
+  return first.filter((name) => others.every((carried) => carried.includes(name)));
+}
+
+function listRecordings(readers: readonly LogReader[]): readonly RecordingFacts[] {
+  return readers.map(({ recording }) => recording).filter((recording) => recording !== undefined);
 }

@@ -1,12 +1,15 @@
 import type { Limit, Policy, PolicySet } from "sluice";
 import { identifyingDimensions, limitScope } from "sluice/internal";
 
+/** Among what a recording carries: every dimension that requests had. */
+export const everyDimension = "*";
+
 /** Something that the policies ask and the recording does not answer. */
 export interface LeftOut {
   readonly policy: string;
   /** The limit, if it is about one. */
   readonly scope?: string;
-  readonly kind: "limit" | "match" | "list" | "rollout" | "tiers" | "named";
+  readonly kind: "limit" | "match" | "list" | "rollout" | "tiers" | "named" | "sampled";
   /** Dimensions that the recording does not carry. */
   readonly missing: readonly string[];
   /** What follows, in a sentence. */
@@ -20,12 +23,20 @@ export interface PreparedPolicies {
 
 /**
  * The policies as a recording can answer them. Limits by dimensions that it does not carry are left out, because all of
- * its requests would share one counter; whatever else depends on such dimensions is named. Policies that begin later
- * count as begun: the question is what they would do.
+ * its requests would share one counter; whatever else depends on such dimensions is named. Unless they are to stay as
+ * they are, policies that begin later count as begun: the question is what they would do.
  */
-export function preparePolicies(set: PolicySet, carried: ReadonlySet<string>): PreparedPolicies {
+export function preparePolicies(
+  set: PolicySet,
+  carried: ReadonlySet<string>,
+  sampledBy: string | undefined = undefined,
+  begin: "begun" | "as they are" = "begun",
+): PreparedPolicies {
   const leftOut: LeftOut[] = [];
-  const prepare = (policy: Policy): Policy => preparePolicy(policy, carried, leftOut);
+  const prepare = (policy: Policy): Policy => {
+    const prepared = preparePolicy(policy, carried, begin, leftOut);
+    return sampledBy === undefined ? prepared : withoutShared(prepared, sampledBy, leftOut);
+  };
   const { fallback } = set;
   return {
     policies: {
@@ -37,12 +48,17 @@ export function preparePolicies(set: PolicySet, carried: ReadonlySet<string>): P
   };
 }
 
-function preparePolicy(policy: Policy, carried: ReadonlySet<string>, leftOut: LeftOut[]): Policy {
+function preparePolicy(
+  policy: Policy,
+  carried: ReadonlySet<string>,
+  begin: "begun" | "as they are",
+  leftOut: LeftOut[],
+): Policy {
   const { id, match } = policy;
   const note = (kind: LeftOut["kind"], missing: readonly string[], message: string, scope?: string): void => {
     leftOut.push({ policy: id, ...(scope === undefined ? {} : { scope }), kind, missing, message });
   };
-  if (match.named === true)
+  if (match.named === true && !carried.has(everyDimension))
     note("named", [], `policy ${id} applies only to requests that ask for it by its id, and a log does not say which`);
   const absent = (names: readonly string[]): readonly string[] => names.filter((name) => !isCarried(name, carried));
   const unmatched = absent(Object.keys(match.dimensions));
@@ -72,15 +88,31 @@ function preparePolicy(policy: Policy, carried: ReadonlySet<string>, leftOut: Le
     note("limit", missing, `limit ${scope} of policy ${id} is by ${missing.join(", ")}, and was left out`, scope);
     return false;
   });
-  const { validFromMs: _, ...begun } = policy;
-  return { ...begun, limits };
+  const { validFromMs, ...begun } = policy;
+  return { ...begun, ...(begin === "as they are" && validFromMs !== undefined && { validFromMs }), limits };
+}
+
+/**
+ * Of a sample of subjects, a limit that others share has seen only some of its requests. Limits that count by the
+ * sampled dimension have seen all of theirs, or none.
+ */
+function withoutShared(policy: Policy, sampledBy: string, leftOut: LeftOut[]): Policy {
+  const limits = policy.limits.filter((limit) => {
+    if (limit.by.includes(sampledBy)) return true;
+    const scope = limitScope(limit);
+    const message = `limit ${scope} of policy ${policy.id} is shared by subjects that were not recorded, because the recording is a sample by ${sampledBy}; it was left out`;
+    leftOut.push({ policy: policy.id, scope, kind: "sampled", missing: [sampledBy], message });
+    return false;
+  });
+  return { ...policy, limits };
 }
 
 function noteTiers({ tiers }: Limit, carried: ReadonlySet<string>, note: () => void): void {
-  if (Object.keys(tiers).length > 0 && !carried.has("tier")) note();
+  if (Object.keys(tiers).length > 0 && !isCarried("tier", carried)) note();
 }
 
 function isCarried(name: string, carried: ReadonlySet<string>): boolean {
+  if (carried.has(everyDimension)) return true;
   if (name !== "subject") return carried.has(name);
   return identifyingDimensions.some((one) => carried.has(one));
 }

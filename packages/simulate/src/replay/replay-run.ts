@@ -6,8 +6,8 @@ import { type AskedLimit, WatchedCounters } from "./watched-counters.ts";
 export interface ReplayRunOptions {
   readonly policies: PolicySet;
   readonly domain: string | undefined;
-  /** Epoch milliseconds of the first request: no later one may come before it. */
-  readonly startMs: number;
+  /** The first request: no later one may come before it. */
+  readonly first: Pick<SimulatedRequest, "timeMs" | "recorded">;
   readonly maxCounterBytes: number;
   /** Whether only denials are counted, and nothing by policy. */
   readonly onlyDenied?: boolean;
@@ -43,13 +43,16 @@ export class ReplayRun {
     domain: string | undefined;
     dimensions: SimulatedRequest["dimensions"];
     cost: number | undefined;
+    policies: readonly string[] | undefined;
   };
+  readonly #domain: string | undefined;
   readonly #onlyDenied: boolean;
   #denied = 0;
 
-  constructor({ policies, domain, startMs, maxCounterBytes, onlyDenied = false }: ReplayRunOptions) {
+  constructor({ policies, domain, first, maxCounterBytes, onlyDenied = false }: ReplayRunOptions) {
     this.#onlyDenied = onlyDenied;
-    this.#clock = new ReplayClock(startMs);
+    this.#domain = domain;
+    this.#clock = new ReplayClock(first);
     const maxBytes = Math.max(leastCounterBytes, maxCounterBytes);
     const maxCounters = Math.ceil(maxBytes / bytesPerCounter);
     this.#counters = new WatchedCounters({ clock: this.#clock, maxBytes, maxCounters });
@@ -62,18 +65,18 @@ export class ReplayRun {
         this.missing.set(key, (this.missing.get(key) ?? 0) + 1);
       },
     });
-    this.#request = { domain, dimensions: {}, cost: undefined };
+    this.#request = { domain, dimensions: {}, cost: undefined, policies: undefined };
   }
 
   /** Undefined if the request is one that a limiter refuses to decide, such as one with an `ip` that is no address. */
   decide(request: SimulatedRequest, timeMs: number): Decision | undefined {
-    this.#clock.moveTo(timeMs);
+    const { recorded } = request;
+    if (recorded?.steadyMs === undefined) this.#clock.moveTo(timeMs);
+    else this.#clock.moveToInstant(recorded.originMs, recorded.steadyMs);
     this.#counters.forgetAsked();
-    this.#request.dimensions = request.dimensions;
-    this.#request.cost = request.cost;
     let decision: Decision;
     try {
-      decision = this.#limiter.checkSync(this.#request);
+      decision = request.together === undefined ? this.#decideOne(request) : this.#decideTogether(request);
     } catch (error) {
       if (error instanceof SluiceError && error.code === "invalid_request") return undefined;
       throw error;
@@ -81,6 +84,11 @@ export class ReplayRun {
     if (!decision.allowed) this.#denied += 1;
     if (!this.#onlyDenied) this.#count(decision);
     return decision;
+  }
+
+  /** Counters stay, as they do when a server gets other policies. */
+  usePolicies(policies: PolicySet): void {
+    this.#limiter.usePolicies(policies);
   }
 
   get denied(): number {
@@ -98,6 +106,26 @@ export class ReplayRun {
 
   get stats(): MemoryCounters["stats"] {
     return this.#counters.stats;
+  }
+
+  /** The request object is used again and again. */
+  #decideOne({ domain = this.#domain, dimensions, cost, policies }: SimulatedRequest): Decision {
+    const request = this.#request;
+    request.domain = domain;
+    request.dimensions = dimensions;
+    request.cost = cost;
+    request.policies = policies;
+    return this.#limiter.checkSync(request);
+  }
+
+  /** All requests or none: the denial that decided, else the first decision. */
+  #decideTogether({ together = [] }: SimulatedRequest): Decision {
+    const parts = together.map(({ domain = this.#domain, dimensions, cost, policies }) => ({
+      ...{ domain, dimensions, cost, policies },
+    }));
+    // Counters in this process answer at once.
+    const decisions = this.#limiter.checkTogether(parts) as readonly Decision[];
+    return decisions.find(({ allowed }) => !allowed) ?? decisions[0]!;
   }
 
   #count(decision: Decision): void {

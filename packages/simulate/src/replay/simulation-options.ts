@@ -7,6 +7,8 @@ export interface SimulationOptions {
   readonly now?: PolicySet | undefined;
   /** The dimensions that the recording carries. Limits by others are left out, and named in the report. */
   readonly carried: readonly string[];
+  /** The dimension whose subjects were sampled. Limits that count by others are left out, and named in the report. */
+  readonly sampledBy?: string | undefined;
   /** The domain that all requests ask in. Absent: `default`. */
   readonly domain?: string | undefined;
   /** A policy of the candidate whose limits are tried at several sizes, by default a tenth to ten times as large. */

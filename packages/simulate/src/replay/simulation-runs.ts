@@ -24,18 +24,19 @@ const usualSubjects = 500_000;
 const usualBuckets = 2048;
 
 export function openRuns(
-  { timeMs: startMs, wholeSecond }: SimulatedRequest,
+  first: SimulatedRequest,
   candidate: PreparedPolicies,
   now: PreparedPolicies | undefined,
   options: SimulationOptions,
 ): SimulationRuns {
   const { domain, findLimit, maxSubjects, maxBuckets } = options;
+  const { wholeSecond } = first;
   const sides = now === undefined ? 1 : 2;
   const steps = findLimit === undefined ? 0 : (findLimit.factors ?? usualFactors).length;
   const count = sides * (wholeSecond ? 2 : 1) + steps;
   const maxCounterBytes = Math.floor((options.maxCounterBytes ?? usualCounterBytes) / count);
   const open = ({ policies }: PreparedPolicies, onlyDenied = false): ReplayRun =>
-    new ReplayRun({ policies, domain, startMs, maxCounterBytes, onlyDenied });
+    new ReplayRun({ policies, domain, first, maxCounterBytes, onlyDenied });
   return {
     now: now && open(now),
     candidate: open(candidate),
@@ -44,12 +45,12 @@ export function openRuns(
     finder:
       findLimit &&
       new LimitFinder(
-        { policies: candidate.policies, domain, startMs, maxCounterBytes },
+        { policies: candidate.policies, domain, first, maxCounterBytes },
         findLimit.policy,
         findLimit.factors,
       ),
     demand: new LimitDemand(maxSubjects ?? usualSubjects),
-    timeline: new TimelineCount(startMs, maxBuckets ?? usualBuckets),
+    timeline: new TimelineCount(first.timeMs, maxBuckets ?? usualBuckets),
   };
 }
 

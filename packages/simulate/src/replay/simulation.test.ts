@@ -7,11 +7,12 @@ import { simulate } from "./simulation.ts";
 const startMs = Date.UTC(2026, 0, 31, 12);
 const carried = ["ip", "endpoint", "method"];
 
-function policiesOf(...limits: readonly object[]): PolicySet {
+function createPolicies(...limits: readonly object[]): PolicySet {
   return parsePolicies({ policies: [{ id: "api", limits, on_failure: "open" }] });
 }
 
-const byIp = (windows: string, more: object = {}): PolicySet => policiesOf({ by: ["ip"], windows: [windows], ...more });
+const byIp = (windows: string, more: object = {}): PolicySet =>
+  createPolicies({ by: ["ip"], windows: [windows], ...more });
 
 function request(atMs: number, ip = "203.0.113.7", more: Partial<SimulatedRequest> = {}): SimulatedRequest {
   return { timeMs: startMs + atMs, wholeSecond: false, dimensions: { ip, endpoint: "/", method: "GET" }, ...more };
@@ -71,7 +72,7 @@ describe("a simulation", () => {
   });
 
   it("leaves out limits by dimensions that the log does not carry, and names them", () => {
-    const candidate = policiesOf({ by: ["tenant"], windows: ["1/m"] }, { by: ["ip"], windows: ["5/m"] });
+    const candidate = createPolicies({ by: ["tenant"], windows: ["1/m"] }, { by: ["ip"], windows: ["5/m"] });
     const { left_out, candidate: side } = simulate(times(6, 10), { candidate, carried });
     expect(left_out).toEqual([
       {
@@ -171,7 +172,7 @@ describe("a simulation", () => {
   });
 
   it("draws a line for a limit of all requests together", () => {
-    const { limit_lines } = simulate([], { candidate: policiesOf({ by: [], windows: ["600/m"] }), carried });
+    const { limit_lines } = simulate([], { candidate: createPolicies({ by: [], windows: ["600/m"] }), carried });
     expect(limit_lines).toEqual([{ policy: "api", scope: "global", window: "600/m", per_second: 10 }]);
   });
 
@@ -201,7 +202,7 @@ const limits = fc.record({
 });
 const sets = fc
   .uniqueArray(limits, { minLength: 1, maxLength: 3, selector: ({ by, algorithm }) => `${by}${algorithm}` })
-  .map((list) => policiesOf(...list));
+  .map((list) => createPolicies(...list));
 const traffics = fc.array(
   fc.record({
     gapMs: fc.nat(700),

@@ -27,8 +27,8 @@ export class Simulation {
   constructor(options: SimulationOptions) {
     this.#options = options;
     const carried = new Set(options.carried);
-    this.#candidate = preparePolicies(options.candidate, carried);
-    this.#now = options.now === undefined ? undefined : preparePolicies(options.now, carried);
+    this.#candidate = preparePolicies(options.candidate, carried, options.sampledBy);
+    this.#now = options.now === undefined ? undefined : preparePolicies(options.now, carried, options.sampledBy);
     const { findLimit, candidate } = options;
     const ids = [...candidate.policies, ...(candidate.fallback === undefined ? [] : [candidate.fallback])];
     if (findLimit !== undefined && !ids.some(({ id }) => id === findLimit.policy))

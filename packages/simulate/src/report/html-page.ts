@@ -13,11 +13,14 @@ table { border-collapse: collapse; width: 100%; } th, td { padding: .25rem .6rem
   text-align: left; } th.n, td.n { text-align: right; font-variant-numeric: tabular-nums; }
 td { overflow-wrap: anywhere; } figure { margin: 1rem 0; } svg { width: 100%; height: auto; }
 small, text, .faint { color: var(--faint); fill: var(--faint); font-size: 12px; }
-.big { font-size: 2rem; font-variant-numeric: tabular-nums; } .bad { color: var(--denied); }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(10.5rem, 1fr)); gap: .75rem; margin: 1.2rem 0; }
+.cards > div { border: 1px solid var(--rule); border-radius: .5rem; padding: .7rem .9rem; } .cards dd { margin: 0; }
+.cards dt { color: var(--faint); font-size: 13px; }
+.big { font-size: 1.7rem; font-variant-numeric: tabular-nums; } .bad { color: var(--denied); }
 .grid { stroke: var(--rule); } .limit { stroke: var(--limit); stroke-dasharray: 6 4; } .mark { stroke: var(--limit); }
 polyline { fill: none; stroke-width: 1.6; } polygon { stroke: none; }
 polyline.demand, polyline.curve { stroke: var(--demand); } polyline.denied { stroke: var(--denied); }
-polyline.denied-now { stroke: var(--now); } polygon.demand { fill: var(--demand); opacity: .35; }
+polyline.denied-now { stroke: var(--now); stroke-width: 1; opacity: .8; } polygon.demand { fill: var(--demand); opacity: .35; }
 polygon.denied { fill: var(--denied); opacity: .7; }
 .key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 .8em; background: var(--demand); }
 .key.denied { background: var(--denied); } .key.denied-now { background: var(--now); }

@@ -1,6 +1,8 @@
+import type { IdentityReport } from "../replay/identity-report.ts";
 import type { FoundLimits } from "../replay/limit-finder.ts";
 import type { PeakReport, SimulationReport } from "../replay/simulation-report.ts";
 import { renderHtmlTable, renderPage } from "./html-page.ts";
+import { listIdentity } from "./list-identity.ts";
 import { renderCount, renderInstant, renderShare } from "./render-quantity.ts";
 import { escapeHtml, type PlotPoint, renderPlot } from "./render-svg.ts";
 
@@ -9,17 +11,20 @@ export interface HtmlOptions {
   readonly title: string;
   /** What is to be known of the logs, in sentences, before the notes of the report. */
   readonly notes: readonly string[];
+  /** Undefined without a recording. */
+  readonly identity?: IdentityReport | undefined;
 }
 
 /** More plots than this would hide the others. */
 const mostPeaks = 12;
 
 /** The report as one HTML file that needs nothing else, for light and dark screens. */
-export function renderHtml(report: SimulationReport, { title, notes }: HtmlOptions): string {
+export function renderHtml(report: SimulationReport, { title, notes, identity }: HtmlOptions): string {
   const name = escapeHtml(title);
   const body = [
     `<h1>${name}</h1>`,
     renderHeadline(report),
+    identity === undefined ? "" : section("Replayed under its own policies", list(listIdentity(identity))),
     section("Flips", renderFlips(report)),
     section("Policies", renderPolicies(report)),
     section("Over time", renderTimeline(report)),
@@ -43,7 +48,7 @@ function list(sentences: readonly string[]): string {
   return `<ul>${sentences.map((sentence) => `<li>${escapeHtml(sentence)}</li>`).join("\n")}</ul>`;
 }
 
-function renderHeadline({ requests, first_ms, last_ms, candidate, now, flips }: SimulationReport): string {
+function renderHeadline({ requests, first_ms, last_ms, candidate, now, flips, hurt }: SimulationReport): string {
   const span =
     first_ms === undefined || last_ms === undefined
       ? ""
@@ -51,10 +56,31 @@ function renderHeadline({ requests, first_ms, last_ms, candidate, now, flips }: 
   const range =
     candidate.range === undefined
       ? ""
-      : ` <small>${renderCount(candidate.range.least_denied)} to ${renderCount(candidate.range.most_denied)}</small>`;
+      : `, between ${renderCount(candidate.range.least_denied)} and ${renderCount(candidate.range.most_denied)}`;
+  const card = (label: string, share: string, about: string, isBad = false): string =>
+    `<div><dt>${label}</dt><dd class="big${isBad ? " bad" : ""}">${share}</dd><dd class="faint">${about}</dd></div>`;
+  const of = (count: number): readonly [string, string] => [
+    renderShare(count, requests),
+    `${renderCount(count)} requests`,
+  ];
+  const cards = [
+    card("Denied now", ...of(now.denied)),
+    card(
+      "Denied by the candidate",
+      of(candidate.denied)[0],
+      `${of(candidate.denied)[1]}${range}`,
+      candidate.denied > now.denied,
+    ),
+    card("Newly denied", ...of(flips.allowed_denied), flips.allowed_denied > 0),
+    card("Newly allowed", ...of(flips.denied_allowed)),
+    card(
+      "Subjects newly hurt",
+      `${hurt.exact ? "" : "≥ "}${renderCount(hurt.subjects)}`,
+      "with a newly denied request",
+    ),
+  ];
   return `<p>${renderCount(requests)} requests${span}</p>
-<p class="big"><span class="bad">${renderShare(candidate.denied, requests)}</span> denied by the candidate${range}</p>
-<p>${renderShare(now.denied, requests)} denied now; ${renderShare(flips.allowed_denied, requests)} newly denied, ${renderShare(flips.denied_allowed, requests)} newly allowed</p>`;
+<dl class="cards">${cards.join("")}</dl>`;
 }
 
 function renderFlips({ flips, requests }: SimulationReport): string {
@@ -83,16 +109,20 @@ function renderTimeline({ timeline, limit_lines }: SimulationReport): string {
   const perSecond = (pick: (bucket: (typeof buckets)[number]) => number): readonly PlotPoint[] =>
     buckets.map((bucket) => ({ x: bucket.at_ms, y: (pick(bucket) * 1000) / bucket_ms }));
   return renderPlot({
-    title: `Requests a second, in steps of ${bucket_ms / 1000} s`,
+    title: `Requests a second in UTC, in steps of ${bucket_ms / 1000} s`,
     series: [
       { name: "requests", style: "demand", area: true, points: perSecond(({ requests }) => requests) },
       { name: "denied by the candidate", style: "denied", area: true, points: perSecond(({ denied }) => denied) },
       { name: "denied now", style: "denied-now", points: perSecond(({ denied_now }) => denied_now) },
     ],
     lines: limit_lines.map(({ policy, window, per_second }) => ({ y: per_second, name: `${policy}: ${window}` })),
-    renderX: renderInstant,
+    renderX: (atMs) => renderInstant(atMs).slice(spansDays(buckets) ? 5 : 11, 19),
     renderY: renderCount,
   });
+}
+
+function spansDays(buckets: SimulationReport["timeline"]["buckets"]): boolean {
+  return (buckets.at(-1)?.at_ms ?? 0) - (buckets[0]?.at_ms ?? 0) > 86_400_000;
 }
 
 function renderHurt({ hurt }: SimulationReport): string {

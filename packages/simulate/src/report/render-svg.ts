@@ -31,7 +31,9 @@ const left = 64;
 const right = 12;
 const top = 14;
 const bottom = 34;
+/** About so many lines across, at round numbers. */
 const ticks = 4;
+const labelsAlong = 5;
 
 /** A plot as inline SVG, styled by the page that it is in. */
 export function renderPlot(options: PlotOptions): string {
@@ -44,13 +46,17 @@ export function renderPlot(options: PlotOptions): string {
     xs.reduce((one, other) => Math.min(one, other)),
     xs.reduce((one, other) => Math.max(one, other)),
   ];
-  const most = [...points, ...lines].reduce((sum, { y }) => Math.max(sum, y), 0) || 1;
+  const highest = [...points, ...lines].reduce((sum, { y }) => Math.max(sum, y), 0) || 1;
+  const step = roundStep(highest / ticks);
+  const most = Math.ceil(highest / step - 1e-9) * step;
   const spanX = along(last) - along(first) || 1;
   const placeX = (x: number): number => left + ((along(x) - along(first)) / spanX) * (width - left - right);
   const placeY = (y: number): number => height - bottom - (y / most) * (height - top - bottom);
   const parts = [
-    ...renderTicks(most, placeY, renderY),
-    ...[first, last].map((x, i) => text(placeX(x), height - 10, renderX(x), i === 0 ? "start" : "end")),
+    ...renderTicks(most, step, placeY, renderY),
+    ...listAlong(first, last, logX).map((x, i, all) =>
+      text(placeX(x), height - 10, renderX(x), i === 0 ? "start" : i === all.length - 1 ? "end" : "middle"),
+    ),
     ...series.map((one) => renderSeries(one, placeX, placeY)),
     ...lines.map(
       ({ y, name }) =>
@@ -77,15 +83,33 @@ function renderSeries(
   return `<polygon class="${style}" points="${line} ${ends}"/>`;
 }
 
-function renderTicks(most: number, placeY: (y: number) => number, renderY: (y: number) => string): readonly string[] {
-  return Array.from({ length: ticks + 1 }, (_, i) => {
-    const y = (most * i) / ticks;
+/** The places of labels along the x axis: evenly between the ends, or 1 between those of a logarithm. */
+function listAlong(first: number, last: number, logX: boolean): readonly number[] {
+  if (last <= first) return [first];
+  if (logX) return first < 1 && last > 1 ? [first, 1, last] : [first, last];
+  return Array.from({ length: labelsAlong }, (_, i) => first + ((last - first) * i) / (labelsAlong - 1));
+}
+
+/** 1, 2 or 5 times a power of ten, not below `least`. */
+function roundStep(least: number): number {
+  const power = 10 ** Math.floor(Math.log10(least));
+  return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= least * (1 - 1e-9)) ?? 10 * power;
+}
+
+function renderTicks(
+  most: number,
+  step: number,
+  placeY: (y: number) => number,
+  renderY: (y: number) => string,
+): readonly string[] {
+  return Array.from({ length: Math.round(most / step) + 1 }, (_, i) => {
+    const y = step * i;
     const place = at(placeY(y));
     return `<line class="grid" x1="${left}" x2="${width - right}" y1="${place}" y2="${place}"/>${text(left - 6, placeY(y) + 4, renderY(y), "end")}`;
   });
 }
 
-function text(x: number, y: number, what: string, anchor: "start" | "end"): string {
+function text(x: number, y: number, what: string, anchor: "start" | "middle" | "end"): string {
   return `<text x="${at(x)}" y="${at(y)}" text-anchor="${anchor}">${escapeHtml(what)}</text>`;
 }
 

@@ -8,7 +8,7 @@ import { renderCount, renderShare } from "./render-quantity.ts";
 
 const startMs = Date.UTC(2026, 0, 31, 12);
 
-function reportOf(wholeSecond = false): SimulationReport {
+function createReport(wholeSecond = false): SimulationReport {
   const candidate = parsePolicies({
     policies: [
       {
@@ -41,13 +41,13 @@ describe("a condition to fail by", () => {
     ["subjects-hurt > 0", true, 1],
     ["subjects-hurt > 1", false, 1],
   ])("%s: %s", (text, failed, value) => {
-    expect(judge(parseFailIf(text), reportOf())).toEqual({ condition: text, failed, value });
+    expect(judge(parseFailIf(text), createReport())).toEqual({ condition: text, failed, value });
   });
 
   it("compares the most of a range", () => {
     const report = {
-      ...reportOf(),
-      candidate: { ...reportOf().candidate, range: { least_denied: 7, most_denied: 9 } },
+      ...createReport(),
+      candidate: { ...createReport().candidate, range: { least_denied: 7, most_denied: 9 } },
     };
     expect(judge(parseFailIf("denied > 8"), report)).toMatchObject({ failed: true, value: 9 });
     expect(judge(parseFailIf("newly-denied > 8"), report)).toMatchObject({ failed: true, value: 9 });
@@ -59,7 +59,7 @@ describe("a condition to fail by", () => {
 });
 
 describe("the HTML page", () => {
-  const html = renderHtml(reportOf(true), { title: "<b>x</b> & y", notes: ["2 lines <i>could not</i> be read"] });
+  const html = renderHtml(createReport(true), { title: "<b>x</b> & y", notes: ["2 lines <i>could not</i> be read"] });
 
   it("contains every part", () => {
     for (const part of [

@@ -2,6 +2,7 @@ import type { StoreChange, StoreNote, StoreView } from "../policy-store.ts";
 import type { Session } from "../transact.ts";
 import { createAuditNote, createAuditView } from "./audit.ts";
 import { createDenialNote, createDenialView } from "./denials.ts";
+import { createExceptionChange, createExceptionView } from "./exceptions.ts";
 import { createNodeNote, createNodeView } from "./nodes.ts";
 import { createPolicyChange, createPolicyView } from "./policies.ts";
 import { createPulseChange, createPulseView } from "./pulse.ts";
@@ -9,6 +10,7 @@ import { createRolloutChange, createRolloutView, createTallyNote } from "./rollo
 import { createSubjectChange, createSubjectView } from "./subjects.ts";
 import { createTokenChange, createTokenNote, createTokenView } from "./tokens.ts";
 import { createUsageNote, createUsageView } from "./usage.ts";
+import { createUsageTopsView } from "./usage-tops.ts";
 
 /** The reads available in every transaction. */
 export function createStoreView(session: Session): StoreView {
@@ -17,10 +19,12 @@ export function createStoreView(session: Session): StoreView {
     ...createPolicyView(session),
     ...createRolloutView(session),
     ...createSubjectView(session),
+    ...createExceptionView(session),
     ...createTokenView(session),
     ...createAuditView(session),
     ...createNodeView(session),
     ...createUsageView(session),
+    ...createUsageTopsView(session),
     ...createDenialView(session),
   };
 }
@@ -50,6 +54,7 @@ export function createStoreChange(session: Session): StoreChange {
     ...createPolicyChange(session),
     ...createRolloutChange(session),
     ...createSubjectChange(session),
+    ...createExceptionChange(session),
     ...createTokenChange(session),
   };
 }

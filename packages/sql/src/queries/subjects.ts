@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import type { StoreChange, StoreView } from "../policy-store.ts";
 import { subjectLimits, subjects } from "../tables.ts";
 import { textKey } from "../text-key.ts";
@@ -5,19 +6,34 @@ import type { Session } from "../transact.ts";
 import { parseLimit } from "./parse-limit.ts";
 import { putRecords } from "./write-records.ts";
 
-export function createSubjectView({ tables, all }: Session): Pick<StoreView, "subjects" | "subject" | "subjectLimits"> {
+type SubjectView = Pick<StoreView, "subjects" | "countTiers" | "subject" | "subjectLimits">;
+
+export function createSubjectView({ tables, all }: Session): SubjectView {
   const selectSubjects = tables.selectFrom("sluice_subjects").select(subjects.columns);
 
   return {
-    async subjects({ after, limit, dimension } = {}) {
+    async subjects({ after, limit, dimension, tier } = {}) {
       let query = selectSubjects.orderBy("dimension").orderBy("value_key");
       if (dimension !== undefined) query = query.where("dimension", "=", dimension);
+      if (tier !== undefined) query = query.where("tier", "=", tier);
       if (after !== undefined) {
         if (dimension === undefined) throw new TypeError("`after` requires `dimension`");
         query = query.where("value_key", ">", textKey(after));
       }
       if (limit !== undefined) query = query.limit(parseLimit(limit));
       return (await all(query)).map(subjects.recordFromRow);
+    },
+
+    async countTiers() {
+      const query = tables
+        .selectFrom("sluice_subjects")
+        .select(["tier", "dimension", sql<number>`count(*)`.as("subjects")])
+        .where("tier", "is not", null)
+        .groupBy(["tier", "dimension"])
+        .orderBy("dimension");
+      return (await all(query)).map(({ tier, dimension, subjects: count }) => {
+        return { tier: tier ?? "", dimension, subjects: Number(count) };
+      });
     },
 
     async subject(dimension, value) {

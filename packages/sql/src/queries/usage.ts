@@ -180,7 +180,7 @@ export function createUsageNote(
 
   /** Locks the mark until the sums are committed, so that a plan waits for them, or leaves the mark for the next one. */
   async function markHours(node: string, sums: readonly IdentifiedSum[]): Promise<void> {
-    const hours = new Set(sums.map(({ sum }) => startOf("hour", sum.startMs / 1_000)));
+    const hours = new Set(sums.map(({ sum }) => findPeriodStart("hour", sum.startMs / 1_000)));
     await run(
       tables
         .insertInto("sluice_usage_marks")
@@ -286,7 +286,7 @@ export function createUsageNote(
       if (mark === undefined) return false;
       await run(tables.deleteFrom("sluice_usage_marks").where("hour_s", "=", mark.hour_s).where("node", "=", planned));
       await addUp("minute", "hour", mark.hour_s);
-      await addUp("hour", "day", startOf("day", mark.hour_s));
+      await addUp("hour", "day", findPeriodStart("day", mark.hour_s));
       return true;
     },
 
@@ -379,11 +379,11 @@ function seriesId({ policy, limit, dimension, subject }: UsageSeries): number {
 }
 
 function seriesRow(id: number, { policy, limit, dimension, subject, startMs }: UsageSum) {
-  const seen = startOf("day", startMs / 1_000);
+  const seen = findPeriodStart("day", startMs / 1_000);
   return { id, policy, limit_name: limit, dimension, subject, subject_key: textKey(subject), seen_s: seen };
 }
 
-function startOf(step: UsageStep, second: number): number {
+function findPeriodStart(step: UsageStep, second: number): number {
   return second - (second % stepSeconds[step]);
 }
 

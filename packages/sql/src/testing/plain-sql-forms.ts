@@ -20,12 +20,12 @@ const postgresAlone = "sent to no server that says it is CockroachDB";
 
 export const statementForms: readonly SqlForm[] = [
   {
-    form: "select <column> from name [where <condition>] [group by name] [order by <order>] [limit $] [offset $] [for update]",
+    form: "select <column> from name [where <condition>] [group by <name>] [order by <order>] [limit $] [offset $] [for update]",
     rule: "select_no_parens, simple_select_clause, sort_clause, select_limit: limit_clause offset_clause, for_locking_clause",
     page: "select-clause, order-by, limit-offset, select-for-update",
   },
   {
-    form: "select <column> from name inner join name on name . name = name . name where <condition> group by <name> order by <order> limit $",
+    form: "select <column> from name inner join name on name . name = name . name where <condition> group by <name> [order by <order>] [limit $]",
     rule: "joined_table: table_ref opt_join_type JOIN table_ref join_qual, group_clause",
     page: "joins, select-clause",
   },
@@ -113,6 +113,7 @@ export const partForms: readonly SqlPart[] = [
     page: "keywords-and-identifiers",
   },
   { part: "column", form: "name", rule: "target_elem", page: "select-clause" },
+  { part: "column", form: "name as name", rule: "target_elem: a_expr AS target_name", page: "select-clause" },
   {
     part: "column",
     form: "max ( name ) as name",
@@ -121,9 +122,21 @@ export const partForms: readonly SqlPart[] = [
   },
   {
     part: "column",
+    form: "count ( * ) as name",
+    rule: "target_elem, func_application: func_name '(' '*' ')'",
+    page: "functions-and-operators",
+  },
+  {
+    part: "column",
     form: "cast ( sum ( name ) as bigint ) as name",
     rule: "target_elem, func_expr_common_subexpr: CAST, func_application",
     page: "functions-and-operators (a sum of INT is a DECIMAL there as well)",
+  },
+  {
+    part: "column",
+    form: "cast ( max ( name ) as bigint ) as name",
+    rule: "target_elem, func_expr_common_subexpr: CAST, func_application",
+    page: "functions-and-operators",
   },
   {
     part: "column",
@@ -135,6 +148,12 @@ export const partForms: readonly SqlPart[] = [
     part: "order",
     form: "name",
     rule: "sortby; names of columns without NULL, which sorts first there",
+    page: "order-by",
+  },
+  {
+    part: "order",
+    form: "cast ( sum ( name ) as bigint ) desc",
+    rule: "sortby: a_expr opt_asc_desc; sums of columns without NULL",
     page: "order-by",
   },
   { part: "order", form: "name desc", rule: "sortby, opt_asc_desc", page: "order-by" },
@@ -169,7 +188,20 @@ export const partForms: readonly SqlPart[] = [
   { part: "condition", form: "name < $", rule: "a_expr '<' a_expr", page: "scalar-expressions" },
   { part: "condition", form: "name > $", rule: "a_expr '>' a_expr", page: "scalar-expressions" },
   { part: "condition", form: "name >= $", rule: "a_expr GREATER_EQUALS a_expr", page: "scalar-expressions" },
+  {
+    part: "condition",
+    form: "( name >= $ and name < $ [and name = $] )",
+    rule: "d_expr: '(' a_expr ')', a_expr AND a_expr",
+    page: "scalar-expressions",
+  },
+  {
+    part: "condition",
+    form: "( name >= $ and name < $ and ( name > $ or ( name = $ and name > $ ) ) )",
+    rule: "d_expr: '(' a_expr ')', a_expr AND a_expr, a_expr OR a_expr",
+    page: "scalar-expressions",
+  },
   { part: "condition", form: "name is null", rule: "a_expr IS NULL", page: "null-handling, partial-indexes" },
+  { part: "condition", form: "name is not null", rule: "a_expr IS NOT NULL", page: "null-handling" },
   {
     part: "condition",
     form: "name in ( <value> )",

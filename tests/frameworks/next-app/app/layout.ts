@@ -1,6 +1,5 @@
-// @ts-expect-error: types of React are not installed, and nothing else needs them.
-import { createElement } from "react";
+import { createElement, type ReactNode } from "react";
 
-export default function Layout({ children }: { readonly children: unknown }): unknown {
+export default function Layout({ children }: { readonly children: ReactNode }): ReactNode {
   return createElement("html", null, createElement("body", null, children));
 }

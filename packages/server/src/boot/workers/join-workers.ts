@@ -20,7 +20,7 @@ export function joinWorkers(): Promise<JoinedWorker> {
   const { signals, forward } = createForwardedSignals();
   const asked = new Map<number, (pages: readonly string[]) => void>();
   let lastId = 0;
-  const answers = new Map<WorkerTopic, () => Promise<string>>();
+  const answers = new Map<WorkerTopic, (question: string) => Promise<string>>();
   let begin: ((number: number) => void) | undefined;
 
   function send(message: MessageToPrimary): void {
@@ -28,8 +28,8 @@ export function joinWorkers(): Promise<JoinedWorker> {
   }
 
   /** Empty if there is nothing to report yet, so that the first process does not wait. */
-  async function render(topic: WorkerTopic): Promise<string> {
-    return (await answers.get(topic)?.()) ?? "";
+  async function render(topic: WorkerTopic, question: string): Promise<string> {
+    return (await answers.get(topic)?.(question)) ?? "";
   }
 
   function hear(message: MessageToWorker): void {
@@ -44,7 +44,7 @@ export function joinWorkers(): Promise<JoinedWorker> {
         forward("SIGHUP");
         break;
       case "page wanted":
-        void render(message.topic).then((page) => send({ kind: "page", id: message.id, page }));
+        void render(message.topic, message.question).then((page) => send({ kind: "page", id: message.id, page }));
         break;
       case "pages":
         asked.get(message.id)?.(message.pages);
@@ -58,7 +58,7 @@ export function joinWorkers(): Promise<JoinedWorker> {
   // Otherwise Node ends a worker at once when the first process is gone, with everything in flight.
   if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
 
-  function askOthers(topic: WorkerTopic): Promise<readonly string[]> {
+  function askOthers(topic: WorkerTopic, question = ""): Promise<readonly string[]> {
     const id = ++lastId;
     return new Promise((resolve) => {
       const settle = (pages: readonly string[]): void => {
@@ -68,7 +68,7 @@ export function joinWorkers(): Promise<JoinedWorker> {
       };
       const timer = setTimeout(settle, pagesWithinMs, []);
       asked.set(id, settle);
-      send({ kind: "pages wanted", id, topic });
+      send({ kind: "pages wanted", id, topic, question });
     });
   }
 

@@ -6,7 +6,7 @@ export type MessageToWorker =
   | { readonly kind: "stop"; readonly signal: NodeJS.Signals }
   | { readonly kind: "reload" }
   /** Asks for the worker's page. */
-  | { readonly kind: "page wanted"; readonly id: number; readonly topic: WorkerTopic }
+  | { readonly kind: "page wanted"; readonly id: number; readonly topic: WorkerTopic; readonly question: string }
   /** The others' pages that the worker asked for. */
   | { readonly kind: "pages"; readonly id: number; readonly pages: readonly string[] };
 
@@ -17,7 +17,7 @@ export type MessageToPrimary =
   | { readonly kind: "listening"; readonly announcement: Announcement }
   | { readonly kind: "page"; readonly id: number; readonly page: string }
   /** Asks for the pages of the others. */
-  | { readonly kind: "pages wanted"; readonly id: number; readonly topic: WorkerTopic };
+  | { readonly kind: "pages wanted"; readonly id: number; readonly topic: WorkerTopic; readonly question: string };
 
 /** What is announced when a server listens. */
 export interface Announcement {

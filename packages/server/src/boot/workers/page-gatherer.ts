@@ -5,7 +5,7 @@ import type { MessageToWorker } from "./messages.ts";
 /** Collects pages from workers, of metrics or other things. */
 export interface PageGatherer {
   /** The pages of the workers that answer in time. Never rejects. */
-  gather(workers: readonly Worker[], topic: WorkerTopic): Promise<readonly string[]>;
+  gather(workers: readonly Worker[], topic: WorkerTopic, question: string): Promise<readonly string[]>;
   hear(id: number, page: string): void;
 }
 
@@ -16,7 +16,7 @@ export function createPageGatherer(
   const waiting = new Map<number, (page: string) => void>();
   let lastId = 0;
   return {
-    gather(workers, topic): Promise<readonly string[]> {
+    gather(workers, topic, question): Promise<readonly string[]> {
       if (workers.length === 0) return Promise.resolve([]);
       const id = ++lastId;
       return new Promise((resolve) => {
@@ -31,7 +31,7 @@ export function createPageGatherer(
           pages.push(page);
           if (pages.length === workers.length) settle();
         });
-        for (const worker of workers) send(worker, { kind: "page wanted", id, topic });
+        for (const worker of workers) send(worker, { kind: "page wanted", id, topic, question });
       });
     },
     hear: (id, page) => waiting.get(id)?.(page),

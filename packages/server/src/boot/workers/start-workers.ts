@@ -172,7 +172,7 @@ class WorkerSlots implements Workers {
       case "pages wanted": {
         const asked = this.#slots.flatMap((one) => (one !== slot && one.listening && one.worker ? [one.worker] : []));
         void this.#gatherer
-          .gather(asked, message.topic)
+          .gather(asked, message.topic, message.question)
           .then((pages) => send(worker, { kind: "pages", id: message.id, pages }));
         break;
       }

@@ -2,20 +2,27 @@ import { SluiceError } from "sluice";
 import { type Caller, demand, unasked } from "../../data-plane/access/access.ts";
 import { findBearerToken } from "../../data-plane/access/bearer-token.ts";
 import type { OwnLimits } from "../../data-plane/access/limit-own-api.ts";
-import type { PathParameters, RawRequest } from "../../data-plane/transports/http/exchange.ts";
+import type { Credential, PathParameters, RawRequest } from "../../data-plane/transports/http/exchange.ts";
 import { socketAddress } from "../../data-plane/transports/http/request-actor.ts";
 import type { Admission } from "../../data-plane/transports/http/route-server.ts";
 import { subjectTarget } from "../audit/audit-entry.ts";
+import type { BrowserGuard } from "./browser/browser-guard.ts";
+import { findSessionCookie } from "./browser/session-cookie.ts";
 import type { AdminContext, AdminRoute } from "./route.ts";
 
+export interface AdmitOptions {
+  readonly limits: OwnLimits;
+  readonly guard: BrowserGuard;
+}
+
 /**
- * Admits a caller whose token permits the request, at a bounded rate, and throws otherwise. Requests refused because of
- * their token are audited, in bounded number: failed logins and authenticated requests are both limited before anything
- * is written.
+ * Admits a caller whose token permits the request, at a bounded rate, and throws otherwise. The token is in `Authorization`, or in
+ * the cookie of a page of ours. Requests refused because of their token are audited, in bounded number: failed logins and
+ * authenticated requests are both limited before anything is written.
  */
 export function createAdmit(
   { access, control }: Pick<AdminContext, "access" | "control">,
-  limits: OwnLimits,
+  { limits, guard }: AdmitOptions,
 ): (request: RawRequest, route: AdminRoute, params: PathParameters) => Admission {
   return (request, route, params) => {
     if (route.needs === "nothing") return { caller: unasked };
@@ -26,26 +33,37 @@ export function createAdmit(
       return error;
     };
     let caller: Caller;
+    let credential: Credential;
     try {
-      caller = identify(access, findBearerToken(request.headers));
+      credential = findCredential(access, guard, request);
+      caller = credential.identify();
     } catch (error) {
       limits.countFailedLogin(from);
       throw refused(unasked, error);
     }
-    const headers = limits.take(caller, route.access);
+    const headers = limits.take(caller, route.counts ?? route.access);
     try {
       demand(caller, route.needs);
     } catch (error) {
       throw refused(caller, error);
     }
-    return { caller, headers };
+    return { caller, credential, headers };
   };
 }
 
-/** A token is required here even if the other ports accept anonymous callers. */
-function identify(access: AdminContext["access"], token: string | undefined): Caller {
-  if (token === undefined)
+/** Throws `unauthenticated` without one, and `permission_denied` if a page of another origin caused the request. */
+function findCredential(access: AdminContext["access"], guard: BrowserGuard, request: RawRequest): Credential {
+  const bearer = findBearerToken(request.headers);
+  if (bearer !== undefined) return { by: "bearer", token: bearer, identify: () => identify(access, bearer) };
+  const cookie = findSessionCookie(request.headers, request.socket);
+  if (cookie === undefined)
     throw new SluiceError("unauthenticated", "the control plane needs a token; send Authorization: Bearer TOKEN");
+  guard.admitCookie(request);
+  return { by: "cookie", token: cookie, identify: () => identify(access, cookie) };
+}
+
+/** A token is required here even if the other ports accept anonymous callers. */
+function identify(access: AdminContext["access"], token: string): Caller {
   const caller = access.identify(token);
   if (caller.role === undefined) throw new SluiceError("unauthenticated", "this token is not known here");
   return caller;

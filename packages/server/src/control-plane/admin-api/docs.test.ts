@@ -48,7 +48,15 @@ async function run(command: string): Promise<string> {
   const [rollout] = (await admin.control.rollouts.list(actor)).items;
   const token = (await admin.control.tokens.list(actor)).find(({ name }) => name === "ci");
   const [, kind, value] = /\/subjects\/(\w+)\/(\w+)/.exec(command) ?? [];
-  const version = kind === undefined ? 0 : (await admin.control.subjects.get(actor, kind, value!)).version;
+  const [, plan] = /\/plans\/(\w+)/.exec(command) ?? [];
+  const version =
+    kind !== undefined
+      ? (await admin.control.subjects.get(actor, kind, value!)).version
+      : plan !== undefined && command.includes("VERSION")
+        ? (await admin.control.plans.get(actor, plan)).version
+        : 0;
+  const recordings = await admin.control.recordings.list(actor);
+  const simulations = await admin.control.simulations.list(actor);
   const { generation } = await admin.store.readPulse();
   const filled = command
     .replaceAll('"GENERATION"', `"${generation}"`)
@@ -56,8 +64,14 @@ async function run(command: string): Promise<string> {
     .replaceAll("http://127.0.0.1:8090", admin.url)
     .replaceAll("/ROLLOUT", `/${rollout?.id}`)
     .replaceAll("/TOKEN_ID", `/${token?.id}`)
+    .replaceAll("/RECORDING", `/${recordings.items[0]?.id}`)
+    .replaceAll("/SIMULATION", `/${simulations[0]?.id}`)
     .replace(/^curl /, "curl --fail-with-body -sS ");
-  const env = { PATH: process.env.PATH, AUTH: `authorization: Bearer ${tokenForRole("admin")}` };
+  const env = {
+    PATH: process.env.PATH,
+    TOKEN: tokenForRole("admin"),
+    AUTH: `authorization: Bearer ${tokenForRole("admin")}`,
+  };
   const { stdout } = await promisify(execFile)("sh", ["-c", filled], { cwd: folder, env }).catch(
     ({ stdout: told, stderr }: { stdout: string; stderr: string }) => {
       throw new Error(`${command}\n${stderr}${told}`);

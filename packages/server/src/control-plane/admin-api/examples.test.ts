@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { adminApi, adminRoutes as routes } from "../../boot/api-tables.ts";
 import { renderOpenApi } from "../../data-plane/transports/http/render-open-api.ts";
 import type { AdminRoute } from "./route.ts";
+import { readText } from "./testing/read-text.ts";
 import { exampleKey, prepareExamples, type RouteExample, renderExampleUrl } from "./testing/route-examples.ts";
 import { dump, type StartedAdmin, startAdmin } from "./testing/start-admin.ts";
 
@@ -16,7 +17,7 @@ ajv.addSchema(document, "openapi");
 
 /** Headers that every answer has, or that HTTP itself has. */
 const ordinary =
-  /^(content-(type|length)|cache-control|date|connection|keep-alive|x-content-type-options|content-security-policy|referrer-policy|(x-)?ratelimit.*)$/;
+  /^(content-(type|length)|transfer-encoding|cache-control|date|connection|keep-alive|x-content-type-options|content-security-policy|referrer-policy|(x-)?ratelimit.*)$/;
 
 /** Checks an answer against the document's declaration for its route and status. */
 function expectDeclared({ method, path }: AdminRoute, response: Response, text: string): void {
@@ -25,7 +26,8 @@ function expectDeclared({ method, path }: AdminRoute, response: Response, text: 
   const declared = responses[response.status];
   expect(declared, where).toBeDefined();
   const type = response.headers.get("content-type")?.replace(/;.*/, "");
-  expect(Object.keys(declared.content ?? {}), where).toContain(type);
+  if (declared.content === undefined) expect(text, where).toBe("");
+  else expect(Object.keys(declared.content), where).toContain(type);
   const named = Object.keys(declared.headers ?? {}).map((one) => one.toLowerCase());
   for (const [name] of response.headers) if (!ordinary.test(name)) expect(named, where).toContain(name);
   if (type !== "application/json") return;
@@ -41,18 +43,25 @@ async function ask(admin: StartedAdmin, route: AdminRoute, example: RouteExample
 }
 
 /** Fields that differ from one run to the next, and between a dry run and the real one. */
-const fleeting = /^(dry_run|generation|token|id|.*_ms|location|.*_at)$/;
+const fleeting = /^(dry_run|generation|token|id|bytes|.*_ms|location|.*_at)$/;
 
 function withoutFleeting(text: string): unknown {
   return JSON.parse(text, (key, part) => (fleeting.test(key) && typeof part !== "object" ? undefined : part));
 }
+
+/** These change nothing but the audit. */
+const isAudited: ReadonlySet<string> = new Set([
+  "POST /api/v1/session",
+  "POST /api/v1/simulations",
+  "DELETE /api/v1/simulations/{id}",
+]);
 
 describe.each(routes.map((route) => [exampleKey(route), route] as const))("%s", (key, route) => {
   if (route.access === "write")
     it("does nothing in a dry run, and answers as for the real request", async () => {
       const admin = await startAdmin();
       try {
-        const example = (await prepareExamples(admin))[key];
+        const example = (await prepareExamples(admin, key))[key];
         if (example === undefined) throw new Error("there is no example; write one in testing/route-examples.ts");
         const before = await dump(admin.store);
         const tried = await ask(admin, route, example, true);
@@ -77,12 +86,12 @@ describe.each(routes.map((route) => [exampleKey(route), route] as const))("%s", 
     it("answers as declared, and changes nothing", async () => {
       const admin = await startAdmin();
       try {
-        const example = (await prepareExamples(admin))[key];
+        const example = (await prepareExamples(admin, key))[key];
         if (example === undefined) throw new Error("there is no example; write one in testing/route-examples.ts");
         const before = await dump(admin.store);
         const response = await ask(admin, route, example, false);
-        expectDeclared(route, response, await response.text());
-        expect(await dump(admin.store)).toBe(before);
+        expectDeclared(route, response, await readText(response));
+        if (!isAudited.has(key)) expect(await dump(admin.store)).toBe(before);
       } finally {
         await admin.close();
       }

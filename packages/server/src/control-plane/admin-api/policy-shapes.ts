@@ -17,7 +17,7 @@ export const changeFields: {
   ),
 };
 
-const rolloutShape: Shape<RolloutRequest> = refine(
+export const rolloutShape: Shape<RolloutRequest> = refine(
   rolloutRequest,
   ({ steps, by, shadow, starts_ms, observe_for_ms, expect_more_denials }) => ({
     steps: steps?.map(({ percent, hold_ms }) => ({ percent, holdMs: hold_ms })),

@@ -4,7 +4,7 @@ import { maxWhyLength } from "../change.ts";
 
 export const maxVersion: number = Number.MAX_SAFE_INTEGER;
 
-const yesOrNo: Shape<boolean> = {
+export const yesOrNo: Shape<boolean> = {
   name: "true or false",
   schema: { type: "boolean" },
   read: (value, reading) =>

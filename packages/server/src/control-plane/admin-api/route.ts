@@ -5,6 +5,7 @@ import type { Actor } from "../../data-plane/access/actor.ts";
 import type { Permission } from "../../data-plane/access/roles.ts";
 import type { Service } from "../../data-plane/service/service.ts";
 import type {
+  Credential,
   HttpRequest,
   HttpResponse,
   PathParameters,
@@ -16,6 +17,9 @@ import { requestActor } from "../../data-plane/transports/http/request-actor.ts"
 import type { Route, RouteAnswer } from "../../data-plane/transports/http/route.ts";
 import type { ExpectingOptions } from "../change.ts";
 import type { ControlPlane } from "../control-plane.ts";
+import type { LiveStreams } from "../live/live-streams.ts";
+import type { Sessions } from "../sessions/sessions.ts";
+import type { BrowserGuard } from "./browser/browser-guard.ts";
 import { type Deprecation, renderDeprecation } from "./deprecation.ts";
 import { dryRun, why } from "./query-parameters.ts";
 import { type BodyText, readBodyText } from "./read-body-text.ts";
@@ -24,6 +28,9 @@ import { type Expects, readExpected } from "./read-expected.ts";
 /** Everything that handlers of the control plane may use. */
 export interface AdminContext extends Service {
   readonly control: ControlPlane;
+  readonly sessions: Sessions;
+  readonly guard: BrowserGuard;
+  readonly live: LiveStreams;
 }
 
 /** One entry of the control plane's route table, ready to be served. */
@@ -32,12 +39,17 @@ export interface AdminRoute extends Route<AdminContext, string> {
   readonly action: string;
   /** Whether it counts as a read or as a write, even in a dry run. */
   readonly access: "read" | "write";
+  /** What it counts as, of the reads and writes of a token. Absent: as its access. */
+  readonly counts?: "write" | undefined;
   readonly deprecated?: Deprecation | undefined;
 }
 
 /** A request whose parts have been parsed and validated as the table describes. */
 export interface AdminRequest<Body = undefined, Query = unknown> {
   readonly actor: Actor;
+  /** How the actor proved who it is; undefined if the route needs nothing. */
+  readonly credential: Credential | undefined;
+  readonly socket: HttpRequest["socket"];
   readonly params: PathParameters;
   readonly query: Query;
   readonly body: Body;
@@ -63,6 +75,7 @@ export interface AdminRouteRow<Body, Query extends QueryShapes> {
   readonly needs: Permission | "nothing";
   /** Absent: `read` for GET, `write` for the others. Writes always take `dry_run` and `why`. */
   readonly access?: AdminRoute["access"] | undefined;
+  readonly counts?: AdminRoute["counts"];
   /** Whether `If-Match` and `If-None-Match` are read. Other routes refuse them instead of ignoring them silently. */
   readonly expects?: Expects | undefined;
   /** A `why` or `expected_version` in the body applies to the change. */
@@ -105,6 +118,7 @@ export function adminRoute<Body = undefined, const Query extends QueryShapes = R
     bodyAsText: bodyUnread,
     ...(rest.pathParameters !== undefined && { pathParameters: rest.pathParameters }),
     access,
+    counts: words.counts,
     query: Object.fromEntries(Object.entries(known).map(([name, { schema }]) => [name, schema])),
     ...(expects !== false && { headers: expects === true ? expectedHeaders : expectedOrAnyHeaders }),
     ...(shape !== undefined && { bodies: [shape], bodyOptional }),
@@ -122,6 +136,8 @@ export function adminRoute<Body = undefined, const Query extends QueryShapes = R
         const answered = await handle(
           {
             actor: requestActor(request),
+            credential: request.credential,
+            socket: request.socket,
             params: readParameters(request.params),
             query: asked,
             body: body as Body,

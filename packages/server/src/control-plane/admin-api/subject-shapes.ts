@@ -18,7 +18,8 @@ export interface OverrideBody extends SubjectLimitBody {
   readonly for_ms?: number;
 }
 
-const windows: Shape<readonly unknown[]> = described(
+/** Windows of a limit, which are parsed together with the policy that they are for. */
+export const windows: Shape<readonly unknown[]> = described(
   listOf(
     {
       name: "a window",
@@ -62,6 +63,42 @@ export const overrideShape: Shape<OverrideBody> = refine(
         "is missing, and so is for_ms: an override ends. For a limit without an end, use PUT …/limits",
         "until_ms",
       );
+    return body;
+  },
+);
+
+export interface BlockBody {
+  readonly policies?: readonly string[];
+  readonly until_ms?: number;
+  readonly for_ms?: number;
+  readonly why?: string;
+  readonly expected_version?: number;
+}
+
+/** The body of a block, which ends. */
+export const blockShape: Shape<BlockBody> = refine(
+  objectOf(
+    {},
+    {
+      policies: described(
+        listOf(name, { min: 1, max: 100 }),
+        "Only these policies deny. Default: the subject is denied everything.",
+      ),
+      until_ms: described(moment, "When it ends."),
+      for_ms: described(
+        integer({ min: 1_000, max: maxOverrideMs }),
+        "How long it lasts from now. An alternative to until_ms.",
+      ),
+      ...changeFields,
+      why: described(changeFields.why, "The reason. Required, here or in the query."),
+    },
+  ),
+  (body, reading) => {
+    const { until_ms: untilMs, for_ms: forMs } = body;
+    if (untilMs !== undefined && forMs !== undefined)
+      return reading.problem("cannot be combined with until_ms; send one of the two", "for_ms");
+    if (untilMs === undefined && forMs === undefined)
+      return reading.problem("is missing, and so is for_ms: a block ends", "until_ms");
     return body;
   },
 );

@@ -57,6 +57,6 @@ export function subjectTarget(dimension: string, value: string): string {
 
 /** The actor of automatic actions. */
 export const sluiceItself: Actor = {
-  caller: { name: "sluice", may: new Set(["check", "read", "edit", "operate", "administer"]) },
+  caller: { name: "sluice", may: new Set(["check", "read", "simulate", "edit", "operate", "administer"]) },
   from: "",
 };

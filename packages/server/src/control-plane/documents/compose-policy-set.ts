@@ -127,11 +127,27 @@ function* composeInSteps(
       policies,
       ...(stored === "none" ? undefined : { fallback: stored }),
       subjects: current.subjects,
+      ...composeExceptions(rows, nowMs),
     },
     hasDefault: fallback !== "absent",
     problems: problems.list,
   };
 }
+
+/** What has not ended of what operators decided for a while. */
+function composeExceptions({ disabled = [], blocks = [] }: StoredRows, nowMs: number): PolicySetExceptions {
+  const off = disabled
+    .filter(({ untilMs }) => nowMs < untilMs)
+    .map(({ policy, mode, untilMs, reason }) => ({ policy, mode, untilMs, reason }));
+  const blocked = blocks
+    .filter(({ untilMs }) => nowMs < untilMs)
+    .map(({ dimension, value, untilMs, policies, reason }) => {
+      return { dimension, value, untilMs, reason, ...(policies.length > 0 && { policies }) };
+    });
+  return { ...(off.length > 0 && { disabled: off }), ...(blocked.length > 0 && { blocks: blocked }) };
+}
+
+type PolicySetExceptions = Pick<PolicySet, "disabled" | "blocks">;
 
 /** How many policies are read in one step: a millisecond's worth, if all of them are new. */
 const policiesOfAStep = 25;

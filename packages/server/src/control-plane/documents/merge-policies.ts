@@ -20,7 +20,7 @@ export interface MergedPolicies {
 /**
  * Merges the policies of files and of the store. An object that both have comes from one of them as a whole: a policy
  * by its id, with both versions during a rollout; a subject with its tier and all its limits; the default policy, if
- * one was written; the descriptors of a domain.
+ * one was written; the descriptors of a domain. What operators disabled and blocked holds for all of them.
  */
 export function mergePolicies(files: PolicySet, stored: PolicySet, precedence: Precedence): MergedPolicies {
   const [winner, loser] = precedence === "files" ? [files, stored] : [stored, files];
@@ -53,12 +53,16 @@ export function mergePolicies(files: PolicySet, stored: PolicySet, precedence: P
   });
   const all = [...winner.policies, ...policies];
   const trees = [...(winner.descriptors ?? []), ...descriptors];
+  const disabled = [...(winner.disabled ?? []), ...(loser.disabled ?? [])];
+  const blocks = [...(winner.blocks ?? []), ...(loser.blocks ?? [])];
   return {
     policySet: {
       kind: "policy_set",
       policies: all,
       ...(fallback === undefined ? undefined : { fallback: withOwnId(fallback, all) }),
       subjects: [...winner.subjects, ...subjects],
+      ...(disabled.length === 0 ? undefined : { disabled }),
+      ...(blocks.length === 0 ? undefined : { blocks }),
       ...(trees.length === 0 ? undefined : { descriptors: trees }),
     },
     overridden,

@@ -33,7 +33,7 @@ function plan(document: unknown, request: Partial<PlanRequest> = {}) {
   return planImport({ body, mode: "merge", stored, nowMs: 0, ipv6PrefixBits: undefined, ...request });
 }
 
-function problemsOf(document: unknown): readonly string[] {
+function findProblems(document: unknown): readonly string[] {
   try {
     plan(document);
   } catch (error) {
@@ -90,15 +90,15 @@ describe("the plan of an import", () => {
       { file: "a.yaml", text: "policies:\n  - { id: a, unlimited: true, replaces: [same] }\n" },
       { file: "b.yaml", text: "subjects:\n  - user: u1\n    limits: [{ policy: lgoin, windows: [1/s] }]\n" },
     ];
-    expect(problemsOf({ files })).toEqual([
+    expect(findProblems({ files })).toEqual([
       expect.stringMatching(/^b\.yaml:3 subjects\.0\.limits\.0\.policy .*login\?/),
     ]);
     expect(plan({ files: files.slice(0, 1) }).policies).toMatchObject([{ policy: "a", action: "create" }]);
-    expect(problemsOf({ files: [...files.slice(0, 1), { ...files[0]!, file: "c.yaml" }] })).toEqual([
+    expect(findProblems({ files: [...files.slice(0, 1), { ...files[0]!, file: "c.yaml" }] })).toEqual([
       expect.stringMatching(/^c\.yaml:2 policies\.0\.id is a, as is .*a\.yaml/),
     ]);
-    expect(problemsOf({ files: [{ file: "a.yaml" }] })).toEqual([expect.stringContaining("files.0 should have")]);
-    expect(problemsOf("policies: [{ id: default, unlimited: true }]")).toEqual([
+    expect(findProblems({ files: [{ file: "a.yaml" }] })).toEqual([expect.stringContaining("files.0 should have")]);
+    expect(findProblems("policies: [{ id: default, unlimited: true }]")).toEqual([
       expect.stringContaining("under default"),
     ]);
   });

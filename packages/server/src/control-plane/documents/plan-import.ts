@@ -103,7 +103,7 @@ function planPolicies(
     after: PolicyDocument | undefined,
   ): Pick<PlannedPolicy, "document" | "diff"> => {
     if (left <= 0) return { document: undefined, diff: undefined };
-    const { text: diff } = diffDocuments(before, inOrderOf(before, after));
+    const { text: diff } = diffDocuments(before, orderedLike(before, after));
     left -= diff.length + (after === undefined ? 0 : JSON.stringify(after).length);
     return { document: after, diff };
   };
@@ -131,13 +131,16 @@ function byId([one]: readonly [string, unknown], [other]: readonly [string, unkn
 }
 
 /** Fields in the order in which they were, so that the diff shows what changed and no more. */
-function inOrderOf(before: PolicyDocument | undefined, after: PolicyDocument | undefined): PolicyDocument | undefined {
+function orderedLike(
+  before: PolicyDocument | undefined,
+  after: PolicyDocument | undefined,
+): PolicyDocument | undefined {
   if (before === undefined || after === undefined) return after;
   const keys = [...Object.keys(before).filter((key) => Object.hasOwn(after, key)), ...Object.keys(after)];
   return Object.fromEntries(
     [...new Set(keys)].map((key) => {
       const [old, young] = [before[key], after[key]];
-      return [key, isObject(old) && isObject(young) ? inOrderOf(old, young) : young];
+      return [key, isObject(old) && isObject(young) ? orderedLike(old, young) : young];
     }),
   );
 }

@@ -12,6 +12,7 @@ import {
 import { policySetBody } from "../../data-plane/transports/http/policy-body.ts";
 import { invalidPolicies } from "../control-errors.ts";
 import type { PolicyDocument } from "../policy-control.ts";
+import { withImportedPlans } from "./import-plans.ts";
 import { defaultPolicyId } from "./read-documents.ts";
 
 /** The content of policy files, as documents. */
@@ -89,6 +90,7 @@ interface WrittenFile {
   readonly domain?: string;
   readonly policies?: readonly PolicyDocument[];
   readonly default?: PolicyDocument | string;
+  readonly plans?: unknown;
   readonly subjects?: readonly { readonly limits?: readonly { readonly windows?: unknown }[] }[];
 }
 
@@ -115,13 +117,14 @@ function translate(source: PolicyText): WrittenFile {
 
 /** What all files say together. */
 export function joinParts(parts: readonly ReadPart[]): ImportedConfiguration {
+  const policies = new Map(
+    parts.flatMap(({ written }) => [
+      ...(written.policies ?? []).map((policy) => [String(policy.id), inDomain(policy, written.domain)] as const),
+      ...findDefault(written.default),
+    ]),
+  );
   return {
-    policies: new Map(
-      parts.flatMap(({ written }) => [
-        ...(written.policies ?? []).map((policy) => [String(policy.id), inDomain(policy, written.domain)] as const),
-        ...findDefault(written.default),
-      ]),
-    ),
+    policies: withImportedPlans(parts, policies),
     subjects: parts.flatMap(({ read, written }) =>
       read.subjects.map(({ value: entry, path: [, index] }): ImportedSubject => {
         const windows = written.subjects?.[index as number]?.limits ?? [];

@@ -1,4 +1,6 @@
 import type {
+  BlockRecord,
+  DisabledRecord,
   PolicyRecord,
   RolloutRecord,
   RolloutState,
@@ -17,6 +19,9 @@ export interface StoredRows {
   readonly subjects: readonly SubjectRecord[];
   /** Includes those that have ended. */
   readonly subjectLimits: readonly SubjectLimitRecord[];
+  /** Both include those that have ended. Absent: written by a version of Sluice that has none. */
+  readonly disabled?: readonly DisabledRecord[];
+  readonly blocks?: readonly BlockRecord[];
 }
 
 /** The states of a rollout that has not ended. */
@@ -45,5 +50,7 @@ export async function readStoredRows(view: StoreView): Promise<StoredRows> {
   }
   const subjects = await view.subjects();
   const subjectLimits = await view.subjectLimits();
-  return { policies, underway, subjects, subjectLimits };
+  const disabled = await view.disabled();
+  const blocks = await view.blocks();
+  return { policies, underway, subjects, subjectLimits, disabled, blocks };
 }

@@ -32,8 +32,8 @@ const denialsAtOnce = 1_000;
 const maxDenials = 1_000_000;
 
 /**
- * Deletes what is no longer needed: old audit records, usage and denials, nodes that are gone, metrics of rollouts, overrides
- * that have ended. The end of an override is not audited: the entry of its beginning names it.
+ * Deletes what is no longer needed: old audit records, usage and denials, nodes that are gone, metrics of rollouts, overrides,
+ * blocks and disablings that have ended. The end of an override is not audited: the entry of its beginning names it.
  */
 export async function deleteOldRecords(store: PolicyStore, nowMs: number, kept: Kept): Promise<DeletedRecords> {
   const audit = await deleteOldAudit(store, nowMs - kept.auditMs);
@@ -47,6 +47,10 @@ export async function deleteOldRecords(store: PolicyStore, nowMs: number, kept: 
   );
   // Ended overrides do not affect decisions, so deleting them is not a new generation.
   const overrides = ended ? await store.change((change) => change.deleteEndedSubjectLimits(endedBeforeMs)) : 0;
+  const exceptions = await store.read(async (view) =>
+    [...(await view.disabled()), ...(await view.blocks())].some(({ untilMs }) => untilMs < endedBeforeMs),
+  );
+  if (exceptions) await store.change((change) => change.deleteEndedExceptions(endedBeforeMs));
   const usage = await deleteOldUsage(store, nowMs, kept.usage);
   const denials = await deleteOldDenials(store, nowMs - kept.denialsMs);
   return { audit, nodes, tallies, overrides, usage, denials };

@@ -1,5 +1,6 @@
 import type { AuditRecord, NodeRecord, TokenRecord } from "@sluice/sql";
 import type { HotKeys, Limiter } from "sluice";
+import type { DisabledPolicy } from "sluice/internal";
 import type { RateLimitsRuntime } from "sluice/policy-text";
 import type { RunningAccess } from "../../data-plane/access/create-access.ts";
 import { type Role, roles } from "../../data-plane/access/roles.ts";
@@ -8,6 +9,7 @@ import type { StoreReport } from "../../data-plane/status/store-report.ts";
 import type { DenialSamples } from "../../observe/denials/denial-samples.ts";
 import { encodeReport, reportHotKeys } from "../../observe/hot-keys/hot-key-report.ts";
 import type { OwnHotKeys } from "../../observe/hot-keys/own-hot-keys.ts";
+import type { Recorder } from "../../observe/recording/recorder.ts";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import { noDenials, noUsage, StoreMetrics, type StoreReading } from "../../observe/telemetry/store-metrics.ts";
 import type { UsageSums } from "../../observe/usage/usage-sums.ts";
@@ -27,6 +29,7 @@ import { UsageFlusher } from "../usage/usage-flusher.ts";
 import { hotKeysDetail } from "../use-cases/control-nodes.ts";
 import { createControlPlane, type RunningControlPlane } from "../use-cases/create-control-plane.ts";
 import { readAuditedReset, resetCounters } from "../use-cases/reset-counters.ts";
+import { KeptRecordings } from "../what-if/kept-recordings.ts";
 import type { GenerationSource } from "./applied-generation.ts";
 import { finishWithin } from "./finish-within.ts";
 import { Follower } from "./follower.ts";
@@ -62,6 +65,8 @@ export interface JoinStoreOptions {
   readonly usage: UsageSums | undefined;
   /** A sample of what this process denies, to be stored. Undefined: none are recorded. */
   readonly denials: DenialSamples | undefined;
+  /** Records what this process decides. */
+  readonly recorder: Recorder;
   /** The latest usage events of this process. */
   readonly usageTail?: UsageTail | undefined;
   readonly log: Logger;
@@ -127,6 +132,7 @@ export class StoreNode {
       flushDenials: async () => this.#denials?.flush(),
       // Each request may meet another worker.
       usageTail: options.worker === undefined ? options.usageTail : undefined,
+      whatIf: options.worker === undefined ? { node: node.name, recordings: keepRecordings(options) } : undefined,
       nowMs: rolloutTime?.nowMs,
     });
   }
@@ -195,6 +201,8 @@ export class StoreNode {
       takenUpAtMs: takenUpMs,
       push: { kind: this.#push.kind, connected: this.#push.connected, topicGeneration: topic?.generation },
       killSwitch: forced && { ...forced, reason: killSwitch?.reason ?? "", author: killSwitch?.author ?? "" },
+      disabled: this.#disabledNow.map(({ reason = "", ...one }) => ({ ...one, reason })),
+      blocked: this.#blockedNow,
       overridden: policies.overridden.map(renderOverridden),
       precedence: settings.precedence,
       node,
@@ -258,6 +266,17 @@ export class StoreNode {
     return state === "current" && source === "store" ? this.#follower.stored : undefined;
   }
 
+  get #disabledNow(): readonly DisabledPolicy[] {
+    const nowMs = Date.now();
+    return (this.#options.limiter.snapshot.policySet.disabled ?? []).filter(({ untilMs }) => nowMs < untilMs);
+  }
+
+  get #blockedNow(): number {
+    const nowMs = Date.now();
+    const { blocks = [] } = this.#options.limiter.snapshot.policySet;
+    return blocks.reduce((count, { untilMs }) => (nowMs < untilMs ? count + 1 : count), 0);
+  }
+
   #readFigures(): StoreReading {
     const { policies, limiter, topic } = this.#options;
     const { state, newest, generation, problems } = this.#follower.status;
@@ -266,6 +285,8 @@ export class StoreNode {
       pushed: this.#push.connected,
       topic: topic && { generation: topic.generation ?? 0, ...topic.stats },
       killSwitch: limiter.forced?.mode,
+      disabled: this.#disabledNow.length,
+      blocked: this.#blockedNow,
       usage: { ...noUsage, ...this.#usage?.stats, untracked: this.#options.usage?.untracked ?? 0 },
       denials: this.#denials?.stats ?? noDenials,
     };
@@ -288,6 +309,16 @@ export class StoreNode {
       details: JSON.stringify(details),
     };
   }
+}
+
+/** Undefined without a folder for them. */
+function keepRecordings({ settings, recorder, limiter, opened, log }: JoinStoreOptions): KeptRecordings | undefined {
+  const { recordings: folder, recordingsBytes: maxFolderBytes, recordingsRetentionMs: keptMs } = settings;
+  if (folder === undefined) return undefined;
+  return new KeptRecordings({
+    ...{ recorder, folder, maxFolderBytes, keptMs, node: opened.node.name, nowMs: Date.now, log },
+    generation: () => limiter.snapshot.generation,
+  });
 }
 
 /** Usable tokens; expiry is checked at each use. */

@@ -88,6 +88,28 @@ describe("opening the policy store", () => {
     database.close();
     await expect(open(`sqlite:${file}`, kept)).rejects.toThrow("has schema version 999");
   });
+
+  it.each([
+    ["is not there", undefined, "does not exist"],
+    ["has a mistake", "policies: [{ id: a, limits: [{ by: [ip], windows: [lots] }] }]", /\n {2}.*policies/],
+    [
+      "refers to what is not there",
+      "subjects: [{ user: u1, limits: [{ policy: a, windows: [1/s] }] }]",
+      /\n {2}.*subjects/,
+    ],
+  ])("creates no file if the seed %s, and one that exists is opened all the same", async (_what, text, reason) => {
+    const [file, seed] = [join(folder, "store.db"), join(folder, "seed.yaml")];
+    if (text !== undefined) await writeFile(seed, text);
+    const url = `sqlite:${file}`;
+    const openSeeded = (): Promise<OpenedStore> => {
+      const keeper = { recallStored: async () => undefined };
+      return openStore({ url, settings: settingsWith({ store: url, seed }), keeper, log, patienceMs });
+    };
+    await expect(openSeeded()).rejects.toThrow(reason);
+    expect(await readdir(folder)).not.toContain("store.db");
+    await (await openPolicyStore({ url })).close();
+    await (await openSeeded()).store.close();
+  });
 });
 
 describe("the address of a store", () => {

@@ -13,6 +13,7 @@ import { finishWithin } from "./finish-within.ts";
 import type { PolicyKeeper } from "./policy-keeper.ts";
 import { renderStoreUrl } from "./render-store-url.ts";
 import { createReopeningStore, type ReopeningStore } from "./reopening-store.ts";
+import { checkSeed } from "./seed-store.ts";
 
 /** The policy store that settings name, and policies to start with while it is unavailable. */
 export interface OpenedStore {
@@ -58,6 +59,7 @@ const recallWithinMs = 5_000;
  */
 export async function openStore(options: OpenStoreOptions): Promise<OpenedStore> {
   const { url, settings, keeper, log, patienceMs = patience, rolloutTime } = options;
+  await checkSeed(settings);
   const where = renderStoreUrl(url);
   const onDisk = await keeper.recallStored(where);
   let kept: KeptGeneration | undefined = onDisk && { stored: onDisk, keptIn: "snapshot" };

@@ -27,7 +27,7 @@ function createStored(generation: number, bytes = 200): StoredGeneration {
 /** A small chunk size makes several chunks of a small generation. */
 const publish = (generation: number): Promise<Publication> => encodeGeneration(mark, createStored(generation), 64);
 
-function viewOf(records: readonly TopicRecord[]): TopicView {
+function createView(records: readonly TopicRecord[]): TopicView {
   const view = new TopicView(mark);
   for (const record of records) view.take(record);
   return view;
@@ -61,7 +61,7 @@ describe("a generation in a topic", () => {
       const stored = createStored(7);
       const { records, generation } = await encodeGeneration(mark, stored, bytesPerChunk);
       expect(records.every(({ value }) => value!.length <= bytesPerChunk)).toBe(true);
-      const { newest } = viewOf(records);
+      const { newest } = createView(records);
       expect(newest?.generation).toBe(generation);
       expect(await decodeGeneration(newest!.bytes, 7)).toEqual(JSON.parse(JSON.stringify(stored)));
     }
@@ -69,7 +69,7 @@ describe("a generation in a topic", () => {
 
   it("is refused if it is too large, or not what its key says", async () => {
     await expect(encodeGeneration(mark, createStored(7, 5_000), 16)).rejects.toThrow("fit");
-    const { newest } = viewOf((await publish(7)).records);
+    const { newest } = createView((await publish(7)).records);
     await expect(decodeGeneration(newest!.bytes, 8)).rejects.toThrow("its key");
     await expect(decodeGeneration(Buffer.from("{}"), 8)).rejects.toThrow();
   });
@@ -87,7 +87,7 @@ describe("a generation in a topic", () => {
 
   it("replaces older ones, and newer ones only if the store went back", async () => {
     const [six, seven] = [await publish(6), await publish(7)];
-    const view = viewOf([...six.records, ...seven.records]);
+    const view = createView([...six.records, ...seven.records]);
     expect(view.superseded(seven, false).map(({ key }) => key)).toEqual(six.records.map(({ key }) => key));
     expect(view.superseded(six, false)).toEqual([]);
     for (const record of view.superseded(six, true)) view.take(record);
@@ -104,7 +104,7 @@ describe("a generation in a topic", () => {
   it("holds a bounded number of generations, and keeps the newest complete one", async () => {
     const complete = await publish(50);
     const halves = await Promise.all(Array.from({ length: 40 }, (_, index) => publish(index + 30)));
-    const view = viewOf([...complete.records, ...halves.flatMap(({ records }) => records.slice(1))]);
+    const view = createView([...complete.records, ...halves.flatMap(({ records }) => records.slice(1))]);
     expect(view.newest?.generation).toBe(50);
     expect(view.superseded({ generation: 99, digest: "" }, false).length).toBeLessThan(8 * complete.records.length);
   });
@@ -162,10 +162,10 @@ describe("a policy topic, whatever nodes write to it", () => {
         const { log, view } = await play(plan, order);
         const place = log.length === 0 ? 0 : cut % log.length;
         for (const compacted of [compact(log), [...compact(log.slice(0, place)), ...log.slice(place)]]) {
-          expect(viewOf(compacted).newest?.generation).toBe(view.newest?.generation);
+          expect(createView(compacted).newest?.generation).toBe(view.newest?.generation);
           // Deletions are dropped in the end.
           const dropped = compact(compacted).filter(({ value }) => value !== undefined);
-          expect(viewOf(dropped).newest?.generation).toBe(view.newest?.generation);
+          expect(createView(dropped).newest?.generation).toBe(view.newest?.generation);
         }
       }),
     );

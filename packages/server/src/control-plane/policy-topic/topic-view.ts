@@ -81,7 +81,7 @@ export class TopicView {
   }
 
   #delete({ generation, digest, count, index }: ChunkKey): void {
-    const id = idOf(generation, digest, count);
+    const id = renderId(generation, digest, count);
     const seen = this.#seen.get(id);
     if (seen === undefined) return;
     seen.chunks.delete(index);
@@ -90,7 +90,7 @@ export class TopicView {
   }
 
   #keep({ generation, digest, count, index }: ChunkKey, value: Buffer): void {
-    const id = idOf(generation, digest, count);
+    const id = renderId(generation, digest, count);
     const seen = this.#seen.get(id) ?? { generation, digest, count, chunks: new Map(), complete: undefined };
     // Moves to the end: it was written last.
     this.#seen.delete(id);
@@ -118,6 +118,6 @@ function join({ generation, digest, count, chunks }: SeenGeneration): CompleteGe
   return digestBytes(bytes) === digest ? { generation, digest, bytes } : undefined;
 }
 
-function idOf(generation: number, digest: string, count: number): string {
+function renderId(generation: number, digest: string, count: number): string {
   return `${generation}/${digest}/${count}`;
 }

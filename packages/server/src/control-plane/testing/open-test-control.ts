@@ -85,6 +85,8 @@ export async function dumpStore(store: PolicyStore): Promise<string> {
         rollouts,
         await view.subjects(),
         await view.subjectLimits(),
+        await view.disabled(),
+        await view.blocks(),
         await view.tokens(),
         audit,
       ],

@@ -149,6 +149,18 @@ subjects:
     expect((await control.subjects.get(admin, "user", "gone")).version).toBe(0);
   });
 
+  it("in mode replace, keeps a subject that is blocked listed, without tier and limits", async () => {
+    const untilMs = control.clock.epochMs() + 60_000;
+    await control.subjects.setTier(admin, "user", "bad", "gold");
+    await control.subjects.block(admin, "user", "bad", { untilMs }, { why: "scrapes" });
+    const { value } = await control.configuration.import(admin, file, { mode: "replace", expected: "any" });
+    expect(value.subjects.deleted).toMatchObject({ first: [{ dimension: "user", value: "bad" }] });
+    const { items } = await control.subjects.list(admin, "user");
+    expect(items.find((one) => one.value === "bad")).toMatchObject({ tier: undefined, limits: [], block: { untilMs } });
+    await control.subjects.delete(admin, "user", "bad", { expected: "any" });
+    expect((await control.applyStored()).policySet.blocks).toBeUndefined();
+  });
+
   it("changes nothing if the store has the same, apart from ended overrides", async () => {
     await control.policies.put(admin, "orders", document("10/s"));
     const untilMs = control.clock.epochMs() + 1_000;
@@ -178,6 +190,30 @@ subjects:
       });
     await control.configuration.import(admin, file({}, { until: until(1) }));
     expect((await control.subjects.get(admin, "user", "u1")).limits).toHaveLength(2);
+  });
+
+  it("puts the plans of its files under the limits that they name", async () => {
+    const policies = "policies:\n  - { id: orders, on_failure: open, limits: [{ by: [user], windows: [1/s] }] }\n";
+    const plans = "plans: { pro: { limits: [{ policy: orders, windows: 9/s }] }, free: { limits: [] } }\n";
+    const files = [
+      { file: "orders.yaml", text: policies },
+      { file: "plans.yaml", text: plans },
+    ];
+    const body = JSON.stringify({ files });
+    expect((await control.configuration.plan(admin, body)).policies).toMatchObject([
+      { policy: "orders", action: "create" },
+    ]);
+    await control.configuration.import(admin, body);
+    const { document: kept } = await control.policies.get(admin, "orders");
+    expect(kept.limits).toEqual([{ by: ["user"], windows: ["1/s"], tiers: { pro: { windows: ["9/s"] } } }]);
+    const alone = plans.replace("pro", "gold");
+    for (const attempt of [control.configuration.import(admin, alone), control.configuration.plan(admin, alone)])
+      expect(await catchRefusal(attempt)).toMatchObject({
+        code: "invalid_policies",
+        problems: [{ path: ["plans", "gold", "limits", 0], message: expect.stringContaining("not in these files") }],
+      });
+    const again = await control.configuration.import(admin, await control.configuration.export(admin));
+    expect(again.generation).toBeUndefined();
   });
 
   it("is whole or not at all", async () => {

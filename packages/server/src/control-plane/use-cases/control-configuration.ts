@@ -2,6 +2,7 @@ import type { StoreChange, SubjectRecord } from "@sluice/sql";
 import type { Actor } from "../../data-plane/access/actor.ts";
 import { VersionConflict } from "../../data-plane/service/version-conflict.ts";
 import { createTurns } from "../../turns.ts";
+import { subjectTarget } from "../audit/audit-entry.ts";
 import { invalidField } from "../control-errors.ts";
 import type { ConfigurationControl, ImportReport } from "../control-plane.ts";
 import { planImport } from "../documents/plan-import.ts";
@@ -18,6 +19,7 @@ import { documentFromText, keptDocument, saysTheSame, withStoredOwner } from "..
 import { type ImportedConfiguration, type ImportedSubject, readImport } from "../documents/read-import.ts";
 import { renderConfiguration } from "../documents/render-configuration.ts";
 import { currentPercent, readStoredRows, underwayStates } from "../documents/stored-rows.ts";
+import { putTier } from "../documents/write-subject.ts";
 import { actorKey } from "./actor-key.ts";
 import { type AuditedChange, commit, readStore } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
@@ -218,9 +220,12 @@ async function importSubjects(
   await change.putSubjectLimit(written.flatMap(({ limits }) => limits));
   const deleted: SubjectName[] = [];
   if (mode === "replace") {
+    const blocked = new Set((await change.blocks()).map((one) => subjectTarget(one.dimension, one.value)));
     for (const [target, { dimension, value, own: before }] of stored) {
       if (named.has(target) || hasNothing(before)) continue;
       await change.deleteSubject(dimension, value);
+      // A block is in no file, so it stays; and so does its subject, where it is found and ended.
+      if (blocked.has(target)) await putTier(change, dimension, value, undefined, nowMs, true);
       deleted.push({ dimension, value });
       audit.push({ action: "subject.delete", kind: "subject", target, before });
     }

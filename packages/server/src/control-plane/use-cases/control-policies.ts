@@ -1,5 +1,6 @@
-import type { PolicyRecord, RolloutRecord, StoreView, VersionRecord } from "@sluice/sql";
-import { type Problem, SluiceError } from "sluice";
+import type { DisabledRecord, PolicyRecord, RolloutRecord, StoreView, VersionRecord } from "@sluice/sql";
+import { type CheckRequest, type Explanation, type Problem, SluiceError } from "sluice";
+import { demand } from "../../data-plane/access/access.ts";
 import type { Actor } from "../../data-plane/access/actor.ts";
 import type { Changed, ExpectingOptions, Listed, PageQuery } from "../change.ts";
 import { invalidField, invalidPolicies, notFound } from "../control-errors.ts";
@@ -18,8 +19,9 @@ import type {
 } from "../policy-control.ts";
 import type { RolloutView } from "../rollout-control.ts";
 import { actorKey } from "./actor-key.ts";
-import { commit, type Outcome, readStore, seenFrom } from "./commit.ts";
+import { auditRefusals, commit, type Outcome, readStore, seenFrom } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
+import { isDisabledNow } from "./control-disabling.ts";
 import { isOverriddenByFile, warnOverridden } from "./overridden-by-file.ts";
 import { limitBySize, parsePageLimit, renderPage } from "./page.ts";
 import { requireReach } from "./require-reach.ts";
@@ -53,6 +55,7 @@ class StoredPolicies implements PolicyControl {
       const limit = limitBySize(records, most);
       const underway = new Map((await view.rollouts({ states: underwayStates })).map((one) => [one.policy, one]));
       const versions = new Map<string, VersionRecord | undefined>();
+      const disabled = await view.disabled();
       for (const { id, version } of records.slice(0, limit)) versions.set(id, await view.version(id, version));
       return renderPage(
         records,
@@ -60,7 +63,8 @@ class StoredPolicies implements PolicyControl {
         ({ id }) => id,
         (record) => {
           const rollout = underway.get(record.id);
-          return policyView(this.#context, record, versions.get(record.id), rollout && briefRolloutView(rollout));
+          const version = versions.get(record.id);
+          return policyView(this.#context, record, version, rollout && briefRolloutView(rollout), disabled);
         },
       );
     });
@@ -72,7 +76,8 @@ class StoredPolicies implements PolicyControl {
       if (record === undefined || record.deleted) throw notFound(`policy ${id}`);
       const [underway] = await view.rollouts({ policy: id, states: underwayStates, limit: 1 });
       const rollout = underway && (await rolloutView(view, underway, this.#context.nowMs()));
-      return policyView(this.#context, record, await view.version(id, record.version), rollout);
+      const version = await view.version(id, record.version);
+      return policyView(this.#context, record, version, rollout, await view.disabled());
     });
   }
 
@@ -153,6 +158,14 @@ class StoredPolicies implements PolicyControl {
     return this.#read(actor, "policy.validate.get", "", (view) => validate(this.#context, actor, view, document));
   }
 
+  explain(actor: Actor, request: CheckRequest): Promise<Explanation> {
+    const audited = { action: "policy.explain.get", kind, target: "" };
+    return auditRefusals(this.#context, actor, audited, async () => {
+      demand(actor.caller, "read");
+      return this.#context.limiter.explain(request);
+    });
+  }
+
   #read<T>(actor: Actor, action: string, target: string, work: (view: StoreView) => Promise<T>): Promise<T> {
     return readStore(this.#context, actor, { action, kind, target }, work);
   }
@@ -194,7 +207,7 @@ class StoredPolicies implements PolicyControl {
       const version = await change.version(id, written.version);
       const warnings = [...warnOverridden(context, [id]), ...written.warnings];
       const rolling = written.rollout && (await rolloutView(change, written.rollout, nowMs));
-      const value = writtenView(context, written, version, rolling);
+      const value = writtenView(context, written, version, rolling, await change.disabled());
       if (!written.changed) return { value, changed: false, warnings };
       return { value, changed: true, warnings, audit: auditWrittenPolicy(written) };
     });
@@ -308,9 +321,11 @@ function writtenView(
   { record, version, after }: WrittenPolicy,
   written: VersionRecord | undefined,
   rollout: RolloutView | undefined,
+  disabled: readonly DisabledRecord[],
 ): StoredPolicy {
   const text = JSON.stringify(after);
-  return policyView(context, { ...record, version, document: text, owner: findOwner(after) }, written, rollout);
+  const kept = { ...record, version, document: text, owner: findOwner(after) };
+  return policyView(context, kept, written, rollout, disabled);
 }
 
 function policyView(
@@ -318,6 +333,7 @@ function policyView(
   record: PolicyRecord,
   version: VersionRecord | undefined,
   rollout: RolloutView | undefined,
+  disabled: readonly DisabledRecord[],
 ): StoredPolicy {
   return {
     id: record.id,
@@ -328,6 +344,7 @@ function policyView(
     why: version?.why ?? "",
     changedMs: record.changedMs,
     rollout,
+    disabled: disabled.find((one) => one.policy === record.id && isDisabledNow(one, context.nowMs())),
     overriddenBy: isOverriddenByFile(context, record.id) ? "file" : undefined,
   };
 }

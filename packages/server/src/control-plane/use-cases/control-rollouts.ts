@@ -5,6 +5,7 @@ import type { Changed } from "../change.ts";
 import { invalidField, notFound } from "../control-errors.ts";
 import { readStoredPolicy } from "../documents/read-documents.ts";
 import type { RolloutControl, RolloutMoveOptions, RolloutView } from "../rollout-control.ts";
+import { readTallies } from "../rollouts/read-tallies.ts";
 import { advanceRollout, endRollout, pauseRollout, resumeRollout } from "../rollouts/steer-rollout.ts";
 import { commit, readStore } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
@@ -12,6 +13,7 @@ import { parsePageLimit, renderPage } from "./page.ts";
 import { putRollout } from "./put-rollout.ts";
 import { requireOwner } from "./require-owner.ts";
 import { auditedRollout, rolloutView } from "./rollout-view.ts";
+import { sumMinutes } from "./sum-minutes.ts";
 
 const kind = "rollout";
 
@@ -67,6 +69,10 @@ export function createRolloutControl(context: ControlContext): RolloutControl {
     get: (actor, id) =>
       readStore(context, actor, { action: "rollout.get", kind, target: id }, async (view) =>
         rolloutView(view, await findRollout(view, id), context.nowMs()),
+      ),
+    minutes: (actor, id) =>
+      readStore(context, actor, { action: "rollout.minutes", kind, target: id }, async (view) =>
+        sumMinutes(await readTallies(view, await findRollout(view, id), context.nowMs())),
       ),
     advance: moved("advance", advanceRollout, { forwards: true }),
     pause: moved("pause", pauseRollout),

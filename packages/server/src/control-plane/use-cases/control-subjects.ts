@@ -1,11 +1,12 @@
+import { isDeepStrictEqual } from "node:util";
 import { keptSubject } from "@sluice/protocol/admin";
-import type { StoreChange, SubjectLimitRecord, SubjectRecord } from "@sluice/sql";
+import type { BlockRecord, StoreChange, SubjectLimitRecord, SubjectRecord } from "@sluice/sql";
 import { StoreUnavailable } from "sluice";
 import type { Actor } from "../../data-plane/access/actor.ts";
 import { VersionConflict } from "../../data-plane/service/version-conflict.ts";
 import { auditEntry, subjectTarget } from "../audit/audit-entry.ts";
 import type { Changed, Listed, PageQuery } from "../change.ts";
-import { notFound } from "../control-errors.ts";
+import { invalidField, notFound } from "../control-errors.ts";
 import { canonicalSubject } from "../documents/canonical-subject.ts";
 import { findOwnLimit, putOwnLimit, putTier } from "../documents/write-subject.ts";
 import type {
@@ -13,6 +14,7 @@ import type {
   ResetOptions,
   ResetReport,
   StoredSubject,
+  SubjectBlockRequest,
   SubjectChangeOptions,
   SubjectControl,
   SubjectLimitChoice,
@@ -26,6 +28,7 @@ import { parsePageLimit, renderPage } from "./page.ts";
 import { requireEnd, requireForm, requireSubject } from "./require-subject.ts";
 import { resetAction, resetCounters } from "./reset-counters.ts";
 import {
+  blockView,
   completeView,
   entryInForce,
   limitView,
@@ -34,12 +37,12 @@ import {
   type SubjectState,
   subjectFromRecord,
 } from "./subject-state.ts";
-import { limitsReplacedBy, readPoliciesInForce, warnInFiles, warnLimit, warnTier } from "./warn-subject.ts";
+import { limitsReplacedBy, readPoliciesInForce, warnBlock, warnInFiles, warnLimit, warnTier } from "./warn-subject.ts";
 
 const kind = "subject";
 
 /** The values that a change replaces. */
-type Replaced = Pick<SubjectState, "tier" | "limits">;
+type Replaced = Pick<SubjectState, "tier" | "limits"> & Partial<Pick<SubjectState, "block">>;
 
 interface SubjectOutcome extends Omit<Outcome<unknown>, "value"> {
   /** Undefined if there was none, or nothing changed. */
@@ -80,11 +83,15 @@ class StoredSubjects implements SubjectControl {
     return completeView(this.#context, state);
   }
 
-  list(actor: Actor, dimension: string, query: PageQuery = {}): Promise<Listed<StoredSubject>> {
+  list(
+    actor: Actor,
+    dimension: string,
+    query: PageQuery & { readonly tier?: string | undefined } = {},
+  ): Promise<Listed<StoredSubject>> {
     const audited = { action: "subject.list", kind, target: dimension };
     return readStore(this.#context, actor, audited, async (view) => {
       const limit = parsePageLimit(query);
-      const records = await view.subjects({ dimension, after: query.after, limit: limit + 1 });
+      const records = await view.subjects({ dimension, tier: query.tier, after: query.after, limit: limit + 1 });
       const states = new Map<SubjectRecord, SubjectState>();
       for (const record of records.slice(0, limit))
         states.set(record, await subjectFromRecord(view, record, dimension, record.value, this.#context.nowMs()));
@@ -192,6 +199,55 @@ class StoredSubjects implements SubjectControl {
     });
   }
 
+  block(
+    actor: Actor,
+    dimension: string,
+    written: string,
+    { untilMs, policies = [] }: SubjectBlockRequest,
+    options: SubjectChangeOptions = {},
+  ): Promise<ChangedSubject<SubjectView>> {
+    return this.#change({ actor, word: "block", dimension, written, options }, async (change, state, nowMs) => {
+      const { value, tier, block: before } = state;
+      const reason = (options.why ?? "").trim();
+      if (reason === "") throw invalidField(["why"], "is missing: say why the subject should be kept out");
+      requireEnd(untilMs, nowMs);
+      const author = actor.caller.name;
+      const only = [...new Set(policies)];
+      const record: BlockRecord = { dimension, value, policies: only, untilMs, reason, author, atMs: nowMs };
+      const warnings = warnBlock(await readPoliciesInForce(this.#context, change), only);
+      if (before?.untilMs === untilMs && before.reason === reason && isDeepStrictEqual(before.policies, only))
+        return { changed: false, warnings };
+      await change.putBlock(record);
+      await putTier(change, dimension, value, tier, nowMs, true);
+      return {
+        changed: true,
+        warnings,
+        audit: [{ before: before && blockView(before), after: blockView(record) }],
+        replaced: before && { tier: undefined, limits: [], block: before },
+      };
+    });
+  }
+
+  unblock(
+    actor: Actor,
+    dimension: string,
+    written: string,
+    options: SubjectChangeOptions = {},
+  ): Promise<ChangedSubject<SubjectView>> {
+    return this.#change({ actor, word: "unblock", dimension, written, options }, async (change, state, nowMs) => {
+      const { value, tier, block: before } = state;
+      // Even if it has ended by this clock: nodes may still obey it by theirs.
+      const wasThere = await change.deleteBlock(dimension, value);
+      if (!wasThere) throw notFound(`a block of ${dimension} ${value}`);
+      await putTier(change, dimension, value, tier, nowMs, true);
+      return {
+        changed: true,
+        audit: [{ before: before && blockView(before) }],
+        replaced: before && { tier: undefined, limits: [], block: before },
+      };
+    });
+  }
+
   async delete(
     actor: Actor,
     dimension: string,
@@ -199,13 +255,15 @@ class StoredSubjects implements SubjectControl {
     options: SubjectChangeOptions = {},
   ): Promise<ChangedSubject<undefined>> {
     const done = await this.#change({ actor, word: "delete", dimension, written, options }, async (change, before) => {
-      const { value, version, tier, limits } = before;
-      if (version === 0) throw notFound(`${dimension} ${value}`);
+      const { value, version, tier, limits, block } = before;
+      if (version === 0 && block === undefined) throw notFound(`${dimension} ${value}`);
       await change.deleteSubject(dimension, value);
+      await change.deleteBlock(dimension, value);
       return {
         changed: true,
-        audit: [{ before: { tier, limits: limits.map(auditedLimit) } }],
-        replaced: tier === undefined && limits.length === 0 ? undefined : { tier, limits },
+        audit: [{ before: { tier, limits: limits.map(auditedLimit), block: block && blockView(block) } }],
+        replaced:
+          tier === undefined && limits.length === 0 && block === undefined ? undefined : { tier, limits, block },
       };
     });
     return { ...done, value: undefined };
@@ -275,7 +333,11 @@ class StoredSubjects implements SubjectControl {
       ...done,
       inPlaceOf,
       value: await completeView(context, state),
-      replaced: replaced && { tier: replaced.tier, limits: replaced.limits.map(limitView) },
+      replaced: replaced && {
+        tier: replaced.tier,
+        limits: replaced.limits.map(limitView),
+        block: replaced.block && blockView(replaced.block),
+      },
     };
   }
 

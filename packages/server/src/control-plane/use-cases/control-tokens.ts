@@ -2,11 +2,13 @@ import { makeToken, tokenDigest, tokenName } from "@sluice/protocol/tokens";
 import type { PolicyStore, StoreChange, StoreView, TokenRecord } from "@sluice/sql";
 import { type Problem, SluiceError } from "sluice";
 import { demand, unasked } from "../../data-plane/access/access.ts";
+import type { Actor } from "../../data-plane/access/actor.ts";
 import { type Role, roles } from "../../data-plane/access/roles.ts";
 import { auditEntry, sluiceItself } from "../audit/audit-entry.ts";
 import { makeRandomId } from "../audit/make-id.ts";
+import type { Changed, ChangeOptions } from "../change.ts";
 import { invalidRequest, notFound } from "../control-errors.ts";
-import type { TokenControl, TokenView } from "../control-plane.ts";
+import type { NewTokenRequest, TokenControl, TokenView } from "../control-plane.ts";
 import { auditRefusals, commit } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
 
@@ -15,7 +17,49 @@ const dayMs = 86_400_000;
 const defaultLifeMs = 90 * dayMs;
 const maxLifeMs = 731 * dayMs;
 
+/** Tokens that a server makes for a session of the console have names that begin like this, and others may not. */
+const consolePrefix = "console/";
+const consoleLifeMs = dayMs / 2;
+
+/** Whether a token of this name was made for a session of the console. */
+export function isConsoleToken(name: string): boolean {
+  return name.startsWith(consolePrefix);
+}
+
 export function createTokenControl(context: ControlContext): TokenControl {
+  /** Stores a token with a new secret, which is shown only in the answer. */
+  function makeToStore(
+    actor: Actor,
+    request: NewTokenRequest,
+    options: ChangeOptions,
+    findWrong: (nowMs: number) => readonly Problem[],
+  ): Promise<Changed<TokenView & { readonly token: string }>> {
+    const action = { action: "token.make", kind, target: String(request.name), policies: false };
+    // Created once, even if the store retries the change.
+    const token = makeToken();
+    const id = makeRandomId();
+    return commit(context, actor, { ...action, permission: "administer" }, options, async (change) => {
+      const nowMs = context.nowMs();
+      const problems = findWrong(nowMs);
+      if (problems.length > 0) throw invalidRequest(problems);
+      const record: TokenRecord = {
+        id,
+        name: request.name,
+        role: request.role,
+        team: request.team,
+        sha256: tokenDigest(token),
+        createdMs: nowMs,
+        createdBy: actor.caller.name,
+        expiresMs: request.expiresMs ?? nowMs + defaultLifeMs,
+        revokedMs: undefined,
+        lastUsedMs: undefined,
+      };
+      await change.putToken(record);
+      const value = { ...tokenView(record), token: options.dryRun === true ? "" : token };
+      return { value, changed: true, audit: [{ after: audited(record) }] };
+    });
+  }
+
   return {
     list: (actor) =>
       auditRefusals(context, actor, { action: "token.list", kind, target: "" }, async () => {
@@ -23,31 +67,13 @@ export function createTokenControl(context: ControlContext): TokenControl {
         return (await context.store.read((view) => view.tokens())).map(tokenView);
       }),
 
-    make(actor, request, options = {}) {
-      const action = { action: "token.make", kind, target: String(request.name), policies: false };
-      // Created once, even if the store retries the change.
-      const token = makeToken();
-      const id = makeRandomId();
-      return commit(context, actor, { ...action, permission: "administer" }, options, async (change) => {
-        const nowMs = context.nowMs();
-        const problems = findProblems(request, nowMs);
-        if (problems.length > 0) throw invalidRequest(problems);
-        const record: TokenRecord = {
-          id,
-          name: request.name,
-          role: request.role,
-          team: request.team,
-          sha256: tokenDigest(token),
-          createdMs: nowMs,
-          createdBy: actor.caller.name,
-          expiresMs: request.expiresMs ?? nowMs + defaultLifeMs,
-          revokedMs: undefined,
-          lastUsedMs: undefined,
-        };
-        await change.putToken(record);
-        const value = { ...tokenView(record), token: options.dryRun === true ? "" : token };
-        return { value, changed: true, audit: [{ after: audited(record) }] };
-      });
+    make: (actor, request, options = {}) =>
+      makeToStore(actor, request, options, (nowMs) => findProblems(request, nowMs)),
+
+    makeForConsole(actor) {
+      const name = `${consolePrefix}${makeRandomId().slice(0, 8)}`;
+      const request = { name, role: "admin", expiresMs: context.nowMs() + consoleLifeMs } as const;
+      return makeToStore(actor, request, { why: "signed in by the link that the server printed" }, () => []);
     },
 
     revoke(actor, id, options = {}) {
@@ -78,17 +104,23 @@ export interface FirstToken extends TokenView {
   readonly token: string;
 }
 
+export interface FirstTokenOptions {
+  readonly nowMs?: () => number;
+  readonly name?: string;
+  /** The token, which must be new to the store. Absent: one is made. */
+  readonly token?: string;
+}
+
 /**
  * Creates a token of role admin if none is usable: at the very first start, or when the last one has expired. Of
  * several nodes that start at once, one gets it; the others get undefined, and so does every later call.
  */
 export async function ensureFirstToken(
   store: Pick<PolicyStore, "read" | "change">,
-  { nowMs = Date.now, name = "admin" }: { readonly nowMs?: () => number; readonly name?: string } = {},
+  { nowMs = Date.now, name = "admin", token = makeToken() }: FirstTokenOptions = {},
 ): Promise<FirstToken | undefined> {
   // Most starts only read.
   if (await store.read(async (view) => (await usableAdmins(view, nowMs())).length > 0)) return undefined;
-  const token = makeToken();
   const id = makeRandomId();
   return store.change(async (change) => {
     const atMs = nowMs();
@@ -123,22 +155,25 @@ async function usableAdmins(view: Pick<StoreView, "tokens">, nowMs: number): Pro
   return (await view.tokens()).filter((token) => isUsableAdmin(token, nowMs));
 }
 
-/** Whether it has the role admin and is usable. */
-export function isUsableAdmin({ role, revokedMs, expiresMs }: TokenRecord, nowMs: number): boolean {
-  return role === "admin" && revokedMs === undefined && (expiresMs === undefined || expiresMs > nowMs);
+/** Whether it has the role admin and is usable. A session of the console does not count, because it ends within hours. */
+export function isUsableAdmin({ name, role, revokedMs, expiresMs }: TokenRecord, nowMs: number): boolean {
+  return (
+    role === "admin" &&
+    !isConsoleToken(name) &&
+    revokedMs === undefined &&
+    (expiresMs === undefined || expiresMs > nowMs)
+  );
 }
 
 /** The audit uses these names for automatic actions, and for requests without a token. */
 const notNames: ReadonlySet<string> = new Set([sluiceItself.caller.name, unasked.name]);
 
-function findProblems(
-  { name, role, team, expiresMs }: Parameters<TokenControl["make"]>[1],
-  nowMs: number,
-): readonly Problem[] {
+function findProblems({ name, role, team, expiresMs }: NewTokenRequest, nowMs: number): readonly Problem[] {
   const problems: Problem[] = [];
   const note = (field: string, message: string): unknown => problems.push({ path: [field], message });
   const form = "1 to 64 letters, digits or . _ @ : / -";
   if (typeof name !== "string" || !tokenName.test(name)) note("name", `must be ${form}`);
+  else if (isConsoleToken(name)) note("name", `must not begin with ${consolePrefix}, which is for sessions`);
   else if (notNames.has(name)) note("name", "is reserved by the audit for actors without a token; choose another");
   if (!roles.includes(role)) note("role", `must be one of ${roles.join(", ")}`);
   if (role === "editor" && team === undefined) note("team", "is missing: an editor changes the policies of one team");

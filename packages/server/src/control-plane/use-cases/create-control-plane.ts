@@ -11,14 +11,18 @@ import { createAuditControl } from "./control-audit.ts";
 import { createConfigurationControl } from "./control-configuration.ts";
 import type { ControlContext } from "./control-context.ts";
 import { createDenialControl } from "./control-denials.ts";
+import { createDisablingControl } from "./control-disabling.ts";
 import { createKillSwitchControl } from "./control-kill-switch.ts";
 import { createNodeControl } from "./control-nodes.ts";
+import { createPlanControl } from "./control-plans.ts";
 import { createPolicyControl } from "./control-policies.ts";
 import { createRolloutControl } from "./control-rollouts.ts";
 import { createSubjectControl } from "./control-subjects.ts";
+import { createSummaryControl } from "./control-summaries.ts";
 import { createTextControl } from "./control-texts.ts";
 import { createTokenControl } from "./control-tokens.ts";
 import { createUsageControl } from "./control-usage.ts";
+import { createRecordingControl, createSimulationControl, type WhatIfOptions } from "./control-what-if.ts";
 
 export interface ControlPlaneOptions {
   readonly store: PolicyStore;
@@ -44,6 +48,8 @@ export interface ControlPlaneOptions {
   readonly flushDenials?: (() => Promise<void>) | undefined;
   /** The latest usage events of this node. Absent: they cannot be watched. */
   readonly usageTail?: Pick<UsageTail, "read"> | undefined;
+  /** Recordings and simulations. Absent: there are none, because this process is one of several workers. */
+  readonly whatIf?: WhatIfOptions | undefined;
   /** How many refusals per minute are audited. */
   readonly refusalsPerMinute?: number | undefined;
   /** The bounds of work in another thread. */
@@ -78,8 +84,13 @@ export function createControlPlane(options: ControlPlaneOptions): RunningControl
     refusals,
     thread: createWorkerThread(options.thread),
   };
+  const simulations = createSimulationControl(context, options.whatIf);
+  const policies = createPolicyControl(context);
   return {
-    policies: createPolicyControl(context),
+    policies,
+    summaries: createSummaryControl(context, policies),
+    plans: createPlanControl(context),
+    disabling: createDisablingControl(context),
     rollouts: createRolloutControl(context),
     subjects: createSubjectControl(context),
     killSwitch: createKillSwitchControl(context),
@@ -90,8 +101,10 @@ export function createControlPlane(options: ControlPlaneOptions): RunningControl
     nodes: createNodeControl(context),
     configuration: createConfigurationControl(context),
     texts: createTextControl(context),
+    recordings: createRecordingControl(context, options.whatIf),
+    simulations,
     async close(): Promise<void> {
-      await Promise.all([refusals.settled(), context.thread.close()]);
+      await Promise.all([refusals.settled(), context.thread.close(), simulations.close()]);
     },
   };
 }

@@ -1,11 +1,11 @@
-import type { StoreView, SubjectLimitRecord, SubjectRecord } from "@sluice/sql";
+import type { BlockRecord, StoreView, SubjectLimitRecord, SubjectRecord } from "@sluice/sql";
 import type { SubjectEntry } from "sluice";
 import type { SubjectLimit } from "sluice/internal";
 import { byPrecedence } from "../documents/by-precedence.ts";
 import { canonicalSubject } from "../documents/canonical-subject.ts";
 import type { DocumentReader } from "../documents/read-documents.ts";
 import { isOver } from "../documents/write-subject.ts";
-import type { StoredSubject, SubjectLimitView, SubjectView } from "../subject-control.ts";
+import type { StoredSubject, SubjectBlockView, SubjectLimitView, SubjectView } from "../subject-control.ts";
 import type { ControlContext } from "./control-context.ts";
 import { effectiveLimit, limitsBy, readUsage } from "./effective-limits.ts";
 
@@ -17,6 +17,8 @@ export interface SubjectState {
   readonly tier: string | undefined;
   /** Without overrides that have ended. */
   readonly limits: readonly SubjectLimitRecord[];
+  /** Undefined if there is none, or it has ended. */
+  readonly block: BlockRecord | undefined;
 }
 
 export async function readSubject(
@@ -42,11 +44,16 @@ export async function subjectFromRecord(
     version: record?.version ?? 0,
     tier: record?.tier,
     limits: limits.filter((limit) => !isOver(limit, nowMs)),
+    block: (await view.blocks(dimension, value)).find(({ untilMs }) => nowMs < untilMs),
   };
 }
 
-export function renderSubject({ limits, ...known }: SubjectState): StoredSubject {
-  return { ...known, limits: limits.map(limitView) };
+export function renderSubject({ limits, block, ...known }: SubjectState): StoredSubject {
+  return { ...known, limits: limits.map(limitView), block: block && blockView(block) };
+}
+
+export function blockView({ policies, untilMs, reason, author, atMs }: BlockRecord): SubjectBlockView {
+  return { policies: policies.length === 0 ? undefined : policies, untilMs, reason, author, atMs };
 }
 
 export function limitView({

@@ -102,6 +102,16 @@ export function warnLimit(
   ];
 }
 
+/** A block by a policy that does not exist keeps no request out. */
+export function warnBlock({ policies, fallback }: PolicySet, named: readonly string[]): readonly Problem[] {
+  const known = new Set([...policies.map(({ id }) => id), ...(fallback === undefined ? [] : [fallback.id])]);
+  return named.flatMap((id, index) =>
+    known.has(id)
+      ? []
+      : [{ path: ["policies", index], message: `changes nothing: no policy has the id ${printable(id)}` }],
+  );
+}
+
 function allLimits({ policies, fallback }: PolicySet): readonly {
   readonly policy: Policy;
   readonly limit: Limit;

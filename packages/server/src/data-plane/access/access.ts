@@ -12,6 +12,8 @@ export interface Caller {
   readonly team?: string | undefined;
   /** The id of its token, if it is in the policy store. */
   readonly tokenId?: string | undefined;
+  /** When its token expires, in epoch milliseconds. Undefined: never, or there is none. */
+  readonly expiresMs?: number | undefined;
 }
 
 /** Identifies callers by their tokens. */

@@ -79,9 +79,9 @@ describe("access by tokens", () => {
     expect(may).toEqual({
       check: ["check", "credit"],
       viewer: ["read"],
-      editor: ["read", "edit"],
-      operator: ["check", "credit", "read", "operate"],
-      admin: ["check", "credit", "read", "edit", "operate", "administer"],
+      editor: ["read", "simulate", "edit"],
+      operator: ["check", "credit", "read", "simulate", "operate"],
+      admin: ["check", "credit", "read", "simulate", "edit", "operate", "administer"],
     });
     expect(identify("token of editor")).toMatchObject({ role: "editor", team: "web" });
   });

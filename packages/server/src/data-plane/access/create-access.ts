@@ -121,9 +121,12 @@ interface KnownCaller {
 
 function indexCallers(tokens: readonly KnownToken[]): ReadonlyMap<string, KnownCaller> {
   return new Map(
-    tokens.map(({ name, role, sha256, expiresMs = Infinity, team, id }) => [
+    tokens.map(({ name, role, sha256, expiresMs, team, id }) => [
       sha256,
-      { caller: { name, role, team, tokenId: id, may: new Set<Permission>(rolePermissions[role]) }, expiresMs },
+      {
+        caller: { name, role, team, tokenId: id, expiresMs, may: new Set<Permission>(rolePermissions[role]) },
+        expiresMs: expiresMs ?? Infinity,
+      },
     ]),
   );
 }

@@ -1,19 +1,12 @@
-import { type Role, roles } from "@sluice/protocol/admin";
+import { type Permission, permissions, type Role, roles } from "@sluice/protocol/admin";
 
-/**
- * What a caller may do: decide, charge, and undo that by a receipt; credit counters without one; read; change policies
- * of its team; change counters, subjects and the kill switch; change everything.
- */
-export const permissions = ["check", "credit", "read", "edit", "operate", "administer"] as const;
-export type Permission = (typeof permissions)[number];
-
-export { type Role, roles };
+export { type Permission, permissions, type Role, roles };
 
 export const rolePermissions: Readonly<Record<Role, readonly Permission[]>> = {
   check: ["check", "credit"],
   viewer: ["read"],
-  editor: ["read", "edit"],
-  operator: ["check", "credit", "read", "operate"],
+  editor: ["read", "simulate", "edit"],
+  operator: ["check", "credit", "read", "simulate", "operate"],
   admin: permissions,
 };
 
@@ -22,6 +15,7 @@ export const leastRole: Readonly<Record<Permission, Role>> = {
   check: "check",
   credit: "check",
   read: "viewer",
+  simulate: "editor",
   edit: "editor",
   operate: "operator",
   administer: "admin",

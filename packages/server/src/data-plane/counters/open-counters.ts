@@ -36,8 +36,8 @@ function logIdle(log: Logger, { config: path }: Settings, { kind, idle }: Counte
 }
 
 function openMemoryCounters(settings: Settings, log: Logger, hotKeys: HotKeys): RunningCounters {
-  const { maxCounters } = settings;
-  const store = new MemoryCounters({ maxCounters, maxBytes: settings.maxCounterBytes, hotKeys });
+  const { maxCounters, maxCounterBytes: maxBytes = defaultCounterBytes(process.constrainedMemory()) } = settings;
+  const store = new MemoryCounters({ maxCounters, maxBytes, hotKeys });
   return {
     store,
     hotKeys,
@@ -50,4 +50,14 @@ function openMemoryCounters(settings: Settings, log: Logger, hotKeys: HotKeys): 
     drain: async () => undefined,
     stop(): void {},
   };
+}
+
+const mostCounterBytes = 256 * 1024 * 1024;
+
+/**
+ * The memory that counters may take if no setting says so. In a container it is at most a quarter of the container's:
+ * a bound that the kernel enforces by ending the process is none. `limitBytes` is 0 or enormous where there is no limit.
+ */
+export function defaultCounterBytes(limitBytes: number): number {
+  return limitBytes > 0 ? Math.min(mostCounterBytes, Math.floor(limitBytes / 4)) : mostCounterBytes;
 }

@@ -4,6 +4,7 @@ import type { CounterStore, HotKeys } from "sluice";
 import type { RateLimitsRuntime } from "sluice/policy-text";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import type { Settings } from "../../settings/settings.ts";
+import { LoadReports } from "./load-reports.ts";
 import { openLeases, type RunningLeases } from "./open-leases.ts";
 import { asKind, askKind, type PlacedServers, placeServers } from "./place-servers.ts";
 import { planCounters, type RedisPlan } from "./plan-counters.ts";
@@ -17,6 +18,8 @@ import { ShardInspector } from "./shard-inspector.ts";
 const lookEveryMs = 1_000;
 /** Servers are asked for their time, which shows their latency, at every fifth look. */
 const measureEvery = 5;
+/** Their load changes slowly, and reporting it costs them a tenth of a millisecond. */
+const sampleEvery = 15;
 
 /** Opens counters on servers. Unreachable ones are connected to in the background. */
 export async function openRedisCounters(
@@ -55,6 +58,7 @@ class LookedAfterCounters implements RunningCounters {
   readonly #central: RedisCounters;
   readonly #leases: RunningLeases;
   readonly #reports: RedisReports;
+  readonly #loadReports: LoadReports;
   readonly #inspector: ShardInspector;
   readonly #timer: NodeJS.Timeout;
   #servers: RedisServers;
@@ -78,6 +82,7 @@ class LookedAfterCounters implements RunningCounters {
     this.#central = central;
     this.#leases = openLeases(central, settings, log, hotKeys);
     this.#reports = new RedisReports(central, log);
+    this.#loadReports = new LoadReports(log, hotKeys);
     this.#inspector = new ShardInspector({ cells, log, maxConnections: settings.redisMaxConnections });
     this.stats = {
       redis: () => ({ ...central.stats, ready: central.ready }),
@@ -135,6 +140,8 @@ class LookedAfterCounters implements RunningCounters {
       this.#leases.look();
       this.#looks += 1;
       if (this.#looks % measureEvery === 0) this.#central.measure();
+      if (this.#looks % sampleEvery === 1) this.#central.sampleLoad();
+      this.#loadReports.look(this.#central.stats.shards);
       this.#reports.look(this.#times.deadlineMs, this.where);
       await this.#inspector.inspectNew(this.#central.stats, this.#servers, () => this.#stopped);
     } catch (error) {

@@ -2,6 +2,8 @@ import { type CheckRequest, type Decision, type ErrorCode, type Limiter, SluiceE
 import type { TogetherOptions } from "sluice/internal";
 import type { Decide } from "../../decide.ts";
 import type { DenialSamples } from "../../observe/denials/denial-samples.ts";
+import type { DecisionTail } from "../../observe/live/decision-tail.ts";
+import type { Recorder } from "../../observe/recording/recorder.ts";
 import type { Metrics, ShedReason } from "../../observe/telemetry/metrics.ts";
 import type { UsageSums } from "../../observe/usage/usage-sums.ts";
 import type { UsageEvents } from "../../observe/usage-events/usage-events.ts";
@@ -17,6 +19,10 @@ export interface DecideOptions {
   readonly events?: Pick<UsageEvents, "count"> | undefined;
   /** The sample of denials. */
   readonly denials?: Pick<DenialSamples, "count"> | undefined;
+  /** Records requests, while someone has it do so. */
+  readonly recorder?: Pick<Recorder, "active"> | undefined;
+  /** Decisions for those who watch them. */
+  readonly tail?: Pick<DecisionTail, "count"> | undefined;
   /** The most checks that wait for remote counters. */
   readonly maxPending?: number;
   /** The most checks in a second; 0: no bound. */
@@ -25,7 +31,8 @@ export interface DecideOptions {
 }
 
 export function createDecide(options: DecideOptions): Decide {
-  const { limiter, metrics, observe, usage, events, denials, maxPending = Infinity, maxChecksPerSecond = 0 } = options;
+  const { limiter, metrics, observe, usage, events, denials, recorder, tail } = options;
+  const { maxPending = Infinity, maxChecksPerSecond = 0 } = options;
   const nowMs = options.nowMs ?? ((): number => performance.now());
   const bound = maxChecksPerSecond === 0 ? undefined : nodeLimit(maxChecksPerSecond);
   let pending = 0;
@@ -50,6 +57,7 @@ export function createDecide(options: DecideOptions): Decide {
     usage?.count(request, decision, isCharged);
     events?.count(request, decision, isCharged);
     denials?.count(request, decision);
+    tail?.count(request, decision);
     observe?.(request, decision);
     return decision;
   }
@@ -68,6 +76,7 @@ export function createDecide(options: DecideOptions): Decide {
       return limiter.check(request).then(
         (decision) => {
           pending -= 1;
+          recorder?.active?.count(request, decision);
           return counted(request, decision, startedMs);
         },
         (error: unknown) => {
@@ -77,7 +86,9 @@ export function createDecide(options: DecideOptions): Decide {
       );
     }
     try {
-      return counted(request, limiter.checkSync(request), startedMs);
+      const decision = limiter.checkSync(request);
+      recorder?.active?.count(request, decision);
+      return counted(request, decision, startedMs);
     } catch (error) {
       return refused(error);
     }
@@ -89,6 +100,7 @@ export function createDecide(options: DecideOptions): Decide {
   ): readonly Decision[] | Promise<readonly Decision[]> {
     const startedMs = nowMs();
     const all = (decisions: readonly Decision[]): readonly Decision[] => {
+      recorder?.active?.countTogether(requests, decisions);
       // All of them are charged, or none is.
       const isCharged = decisions.every(({ allowed }) => allowed);
       for (const [i, decision] of decisions.entries()) counted(requests[i]!, decision, startedMs, isCharged);

@@ -20,7 +20,7 @@ import type { GrantLease } from "./lease.ts";
  */
 export interface Service {
   readonly decide: Decide;
-  readonly limiter: Pick<Limiter, "explain" | "forced" | "peek" | "charge" | "give" | "snapshot">;
+  readonly limiter: Pick<Limiter, "explain" | "forced" | "peek" | "charge" | "give" | "snapshot" | "findBlocks">;
   /** Charges unconditionally. A cost below 0 is a credit, which needs that permission. */
   charge(request: CheckRequest, caller: Caller): Promise<void>;
   /** Forgets the counters of a request. The log says who asked for it, and so does the audit if there is one. */

@@ -1,3 +1,4 @@
+import type { ServerLoad } from "@sluice/redis";
 import type { Problem } from "sluice";
 import type { RefusedSoFar } from "../../observe/telemetry/metrics.ts";
 import { type Protocol, protocols } from "../../protocol.ts";
@@ -30,7 +31,19 @@ export interface ServerStatus extends Readiness {
   };
   /** Checks refused at once since the start, by reason. */
   readonly shed: RefusedSoFar["shed"];
+  /** Where usage events go. Undefined: nowhere. */
+  readonly sinks: readonly SinkReport[] | undefined;
   readonly protocols: Readonly<Record<Protocol, ProtocolStatus>>;
+}
+
+export interface SinkReport {
+  /** Its kind and where it is, without secrets. */
+  readonly sink: string;
+  readonly waiting: number;
+  readonly sent: number;
+  /** Attempts to send, most of which are repeated. */
+  readonly failed: number;
+  readonly dropped: number;
 }
 
 export interface PoliciesStatus {
@@ -77,6 +90,7 @@ export interface ShardReport {
   readonly breaker: "closed" | "open" | "half_open";
   readonly roundTripMs: number | undefined;
   readonly clockAheadMs: number | undefined;
+  readonly load: ServerLoad | undefined;
   readonly calls: number;
   readonly failedCalls: number;
 }
@@ -106,6 +120,8 @@ export interface ServerStatusSources {
   readonly pending: () => number;
   readonly maxPending: number;
   readonly refused: RefusedSoFar;
+  /** Absent: there are none. */
+  readonly sinks?: (() => readonly SinkReport[]) | undefined;
   readonly addresses: () => Readonly<Record<Protocol, readonly string[]>>;
   readonly connections: () => Readonly<Record<Protocol, number>>;
   readonly nowMs?: () => number;
@@ -121,6 +137,7 @@ export function readServerStatus(sources: ServerStatusSources): ServerStatus {
   const addresses = sources.addresses();
   const store = sources.store?.();
   const countersStatus = counters.status();
+  const sinks = sources.sinks?.() ?? [];
   return {
     ...decideReadiness({ accepting: sources.accepting(), counters: countersStatus, store }),
     version,
@@ -134,6 +151,7 @@ export function readServerStatus(sources: ServerStatusSources): ServerStatus {
     counters: readCounters(counters, countersStatus?.leases),
     queue: { pending: sources.pending(), maxPending: sources.maxPending },
     shed: refused.shed,
+    sinks: sinks.length === 0 ? undefined : sinks,
     protocols: Object.fromEntries(
       protocols.map((protocol) => [
         protocol,
@@ -191,6 +209,7 @@ function readCounters(
       breaker: shard.breaker,
       roundTripMs: shard.roundTripMs,
       clockAheadMs: shard.clockAheadMs,
+      load: shard.load,
       calls: shard.figures.calls,
       failedCalls: Object.values(shard.figures.failures).reduce((sum, one) => sum + one, 0),
     })),

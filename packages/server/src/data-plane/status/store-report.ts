@@ -27,6 +27,9 @@ export interface StoreReport {
   };
   /** The kill switch as it is obeyed now. */
   readonly killSwitch: KillSwitchReport | undefined;
+  /** Policies that are disabled now, and how many subjects are blocked. */
+  readonly disabled: readonly DisabledReport[];
+  readonly blocked: number;
   /** What is left out of the store's policies, because it cannot be used. */
   readonly problems: readonly Problem[];
   /** What files and store both define, and which of them wins. */
@@ -34,6 +37,13 @@ export interface StoreReport {
   readonly precedence: "files" | "store";
   /** This process among the nodes. */
   readonly node: { readonly id: string; readonly name: string };
+}
+
+export interface DisabledReport {
+  readonly policy: string;
+  readonly mode: "allow" | "shadow";
+  readonly untilMs: number;
+  readonly reason: string;
 }
 
 export interface KillSwitchReport {

@@ -2,6 +2,7 @@ import type { Decision, DecisionReason, DegradedReason, Policy, PolicySet, Windo
 import { limitScope, renderWindow } from "sluice/internal";
 import { type Buckets, createBuckets, durationBounds, histogramSamples, observe, shareBounds } from "./buckets.ts";
 import type { NearLimit } from "./capacity-log.ts";
+import type { DecisionTotals } from "./decision-totals.ts";
 import type { Family, Sample } from "./exposition.ts";
 
 /**
@@ -124,6 +125,24 @@ export class DecisionMetrics {
       });
       yield { policy, checks, near, denied: inForce.denied + (before?.denied ?? 0) };
     }
+  }
+
+  /** Sums over all policies. */
+  get totals(): DecisionTotals {
+    const sums = { allowed: 0, denied: 0, degraded: 0, shadowDenied: 0 };
+    const denials: Record<string, number> = {};
+    const durations = new Array<number>(durationBounds.length + 1).fill(0);
+    for (const counts of this.#everyPolicy()) {
+      const { inForce, before, durations: buckets } = counts;
+      sums.allowed += inForce.allowed + (before?.allowed ?? 0);
+      sums.denied += inForce.denied + (before?.denied ?? 0);
+      sums.shadowDenied += counts.shadowDenials;
+      for (const { allowed, denied } of Object.values(counts.degraded)) sums.degraded += allowed + denied;
+      for (const reason in counts.denials)
+        denials[reason] = (denials[reason] ?? 0) + counts.denials[reason as DecisionReason];
+      for (let i = 0; i < durations.length; i++) durations[i]! += buckets.counts[i]!;
+    }
+    return { ...sums, denials, durations };
   }
 
   #findCounts(policy: string | undefined): PolicyCounts {

@@ -3,10 +3,18 @@
  * docs/operations.md lists them, and a test compares the two.
  */
 export const logEvents = {
+  // Recordings
+  "recording.started": "recording started",
+  "recording.ended": "recording ended",
+  "recording.failed": "recording ended because its file could not be written",
+  "recording.deleted": "recording deleted to keep within the size and the age of recordings",
+  "recording.not_deleted": "recordings could not be deleted to make room",
+  "recording.undescribed": "the end of a recording could not be written to its description",
   // The process
   "server.listening": "listening",
   "server.stopped": "stopped",
   "server.setting_warnings": "settings have warnings",
+  "server.notify_failed": "systemd could not be notified",
   "server.requests_cut_off": "requests were cut off because they did not finish in time",
   "worker.started": "worker started",
   "worker.message_failed": "message to a worker could not be sent",
@@ -73,6 +81,10 @@ export const logEvents = {
   "redis.breaker_closed": "the breaker of a counter server closed",
   "redis.events_omitted": "counter servers connected and disconnected too often to log each time",
   "redis.inspected": "counter server inspected",
+  "redis.saturated": "a counter server uses most of a core; hot keys, or too few servers, may be why",
+  "redis.evicting": "a counter server evicts keys because its memory is full; an evicted counter starts over",
+  "redis.clock_off":
+    "the clock of a counter server is off by more than a second; its windows begin and end at other times",
   "redis.misconfigured": "a counter server is configured in a risky way",
   "leases.spent_beyond_time":
     "the counter servers do not answer, so leases are used past their time until their tokens or the budget run out",
@@ -97,6 +109,9 @@ export const logEvents = {
   "store.started_from_snapshot":
     "the policy store cannot be used; policies from the snapshot decide, and the node keeps trying",
   "store.reset_failed": "a reset made on another node could not be carried out here",
+  "store.first_token_taken": "the token in this file is now the first admin token",
+  "store.first_token_refused":
+    "the token in this file was used before and cannot become the first admin token; put a new one there",
   "store.first_token_made": "the first admin token was created and is in this file, which only its owner can read",
   "store.final_report_failed": "the policy store did not receive everything before this node stopped",
   "store.seeded": "policy store seeded",
@@ -118,6 +133,10 @@ export const logEvents = {
   "kill_switch.on_open": "the kill switch is on: every check is allowed until it ends",
   "kill_switch.on_closed": "the kill switch is on: every check is denied until it ends",
   // The control plane
+  "console.unreadable": "the console cannot be served, because its files cannot be used",
+  "session.revoke_failed":
+    "a session ended, but its token could not be revoked and works until it expires; revoke it with sluice token revoke",
+  "live.failed": "live data could not be read; trying again",
   "control.changed": "control plane change committed",
   "audit.write_failed": "a change was made, but the audit could not record it",
   "audit.refusals_lost": "refused attempts could not be recorded in the audit",

@@ -61,7 +61,7 @@ const { families } = createMetrics({
     snapshot: () => ({ inUse: false, writtenMs: undefined }),
     store: new StoreMetrics(() => ({
       ...{ state: "current", newest: 0, generation: 0, pushed: false, killSwitch: undefined },
-      ...{ problems: 0, overridden: 0, usage: noUsage, denials: noDenials },
+      ...{ problems: 0, disabled: 0, blocked: 0, overridden: 0, usage: noUsage, denials: noDenials },
     })),
   },
 });

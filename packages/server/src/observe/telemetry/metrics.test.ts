@@ -185,6 +185,7 @@ describe("metrics", () => {
       breaker: i === 0 ? ("open" as const) : i === 1 ? ("half_open" as const) : ("closed" as const),
       clockAheadMs: i === 0 ? undefined : 2_000,
       roundTripMs: i === 0 ? undefined : 1.5,
+      load: undefined,
       figures: {
         calls: 3,
         failures: { timeout: i, starved: 0, connection: 0, access: 0, passing: 0, memory: 0, script: 1, reply: 0 },

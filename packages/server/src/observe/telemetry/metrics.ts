@@ -5,6 +5,7 @@ import type { Protocol, TurnedAway } from "../../protocol.ts";
 import { shareWork } from "../share-work.ts";
 import type { NearLimits } from "./capacity-log.ts";
 import { DecisionMetrics } from "./decision-metrics.ts";
+import type { DecisionTotals } from "./decision-totals.ts";
 import { expositionType, type Family, renderSlices } from "./exposition.ts";
 import { type HotKeyMetricsOptions, hotKeyMetrics } from "./hot-key-metrics.ts";
 import { type LeaseStats, leaseMetrics } from "./lease-metrics.ts";
@@ -71,6 +72,8 @@ export interface Metrics {
   countShed(reason: ShedReason, checks: number): void;
   /** Checks shed and connections turned away so far. */
   readonly refused: RefusedSoFar;
+  /** Everything that was decided so far. */
+  readonly decided: () => DecisionTotals;
   /** Gives the policies in force their labels, and forgets the counts of policies that are gone. */
   usePolicies(policySet: Pick<PolicySet, "policies" | "fallback">): void;
   /** Gives limits that requests bring along separate labels, by name; the others are counted as `other`. */
@@ -173,6 +176,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
     labelLimits: (names) => decisions.label(names),
     nearLimits: () => decisions.nearLimits(),
+    decided: () => decisions.totals,
     families,
     render: shareWork(async () => {
       let text = "";

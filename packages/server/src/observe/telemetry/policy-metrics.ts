@@ -6,6 +6,7 @@ export class PolicyMetrics {
   readonly families: readonly Family[];
   readonly #nowMs: () => number;
   #domains: ReadonlyMap<string, number> = new Map();
+  #owners: readonly Sample[] = [];
   #reloads = 0;
   #failures = 0;
   #inStep = true;
@@ -33,6 +34,9 @@ export class PolicyMetrics {
     const domains = new Map<string, number>();
     for (const { match } of policies) domains.set(match.domain, (domains.get(match.domain) ?? 0) + 1);
     this.#domains = domains;
+    this.#owners = policies
+      .flatMap(({ id, owner }) => (owner === undefined ? [] : [{ labels: [id, owner], value: 1 }]))
+      .slice(0, maxOwned);
   }
 
   #createFamilies(generation: () => number, snapshot: PolicyMetricsSources["snapshot"]): readonly Family[] {
@@ -76,6 +80,13 @@ export class PolicyMetrics {
         labels: ["domain"],
         samples: () => domainSamples(this.#domains),
       },
+      {
+        name: "sluice_policy_owner",
+        help: "Whom to ask about a policy in force, for the policies that say so.",
+        type: "gauge",
+        labels: ["policy", "owner"],
+        samples: () => this.#owners,
+      },
       one("gauge", "sluice_domains", "Domains that have policies.", () => this.#domains.size),
     ];
     if (snapshot !== undefined)
@@ -102,6 +113,9 @@ export interface PolicyMetricsSources {
   /** The policies stored on disk. Absent if there are none. */
   readonly snapshot?: (() => { readonly inUse: boolean; readonly writtenMs: number | undefined }) | undefined;
 }
+
+/** The most policies whose owners are shown. */
+const maxOwned = 500;
 
 /** The most domains with a separate label, the first ones; the rest is summed up as `other`. */
 const maxDomains = 100;

@@ -146,6 +146,36 @@ const perShard: readonly Row<ShardStats>[] = [
     help: "How far the server's clock is ahead of this machine's, by the last answers.",
     read: ({ clockAheadMs }) => (clockAheadMs === undefined ? undefined : clockAheadMs / 1_000),
   },
+  {
+    type: "gauge",
+    name: "sluice_redis_server_cpu_ratio",
+    help: "Share of a core that the server's main thread used lately, by its own report.",
+    read: ({ load }) => load?.cpu,
+  },
+  {
+    type: "gauge",
+    name: "sluice_redis_server_operations_per_second",
+    help: "Commands that the server runs each second, from all its clients.",
+    read: ({ load }) => load?.operationsPerSecond,
+  },
+  {
+    type: "counter",
+    name: "sluice_redis_server_evicted_keys_total",
+    help: "Keys that the server evicted because its memory was full.",
+    read: ({ load }) => load?.evictedKeys,
+  },
+  {
+    type: "gauge",
+    name: "sluice_redis_server_memory_bytes",
+    help: "Memory that the server uses.",
+    read: ({ load }) => load?.memoryBytes,
+  },
+  {
+    type: "gauge",
+    name: "sluice_redis_server_memory_max_bytes",
+    help: "Memory that the server may use; 0 is as much as the machine has.",
+    read: ({ load }) => load?.maxMemoryBytes,
+  },
 ];
 
 /** Metrics of the servers that hold counters, as known at the scrape. */

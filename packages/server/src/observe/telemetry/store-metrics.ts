@@ -12,6 +12,9 @@ export interface StoreReading {
   /** The Kafka topic that carries policies: its newest complete generation, and what this process wrote to it. */
   readonly topic?: TopicReading | undefined;
   readonly killSwitch: "open" | "closed" | undefined;
+  /** Policies that are disabled, and subjects that are blocked. */
+  readonly disabled: number;
+  readonly blocked: number;
   /**
    * How many rows of the store are left out because they cannot be used, and how many of store or files because both
    * have them.
@@ -219,6 +222,8 @@ export class StoreMetrics {
         "Policies and subjects that files and the policy store both have.",
         () => read().overridden,
       ),
+      one("gauge", "sluice_policies_disabled", "Policies that an operator disabled for a time.", () => read().disabled),
+      one("gauge", "sluice_subjects_blocked", "Subjects that an operator keeps out for a time.", () => read().blocked),
       choice(
         "sluice_kill_switch",
         "1 while every check is allowed (open) or denied (closed) by the kill switch.",

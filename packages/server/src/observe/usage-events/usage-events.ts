@@ -51,7 +51,7 @@ export class UsageEvents {
     this.#limits = new DecidingLimits(options.limiter, options.ipv6PrefixBits);
     this.#summaries = new Summaries(options.subjectDimension, options.maxSubjects ?? 50_000);
     this.#nowMs = options.nowMs ?? Date.now;
-    this.#windowMs = this.#startOf(this.#nowMs());
+    this.#windowMs = this.#periodStart(this.#nowMs());
   }
 
   /** Decisions summed up as `(other)`, and those of which no event could be made. Both only grow. */
@@ -78,7 +78,7 @@ export class UsageEvents {
     const { node, boot } = this.#options;
     this.#flushes += 1;
     const window = { node, boot, startMs: this.#windowMs, flush: this.#flushes };
-    this.#windowMs = this.#startOf(this.#nowMs());
+    this.#windowMs = this.#periodStart(this.#nowMs());
     const summaries = this.#summaries.take();
     this.#flushing = this.#flushing.then(() => this.#publishAll(summaries, window));
     return this.#flushing;
@@ -171,7 +171,7 @@ export class UsageEvents {
     }
   }
 
-  #startOf(nowMs: number): number {
+  #periodStart(nowMs: number): number {
     return Math.floor(nowMs / summaryMs) * summaryMs;
   }
 }

@@ -8,8 +8,16 @@ const atOnceShare = 1 / 10;
 const clockMsPerPeriod = 1_000 / 6;
 /** What a subject must be asked for, per minute, to count as busy while places are plenty. */
 const leastPerMinute = 6;
-/** Bits of the filter, a power of two: 32 KB, which the processor's cache holds. One in six is set by 50 000 subjects. */
-const filterBits = 2 ** 18;
+/** Words of the filter, a power of two: 64 KB, which the processor's cache holds. */
+const filterWords = 2 ** 14;
+/** So many characters of a subject choose its bits, from the end, where most subjects of one kind differ. */
+const filteredLength = 32;
+/**
+ * So many decisions of a period about subjects without a place are noted, and of those after them one in eight, at random: in a
+ * flood a subject gets a place if it is eight times as busy as at other times.
+ */
+const allNoted = 20_000;
+const sampleBits = 3;
 
 /**
  * The subjects of a day that have separate sums, at most `maxSubjects`. Four of five places go to the first subjects, so that a
@@ -20,7 +28,7 @@ const filterBits = 2 ** 18;
  * with a hundredth. So subjects that are only somewhat busy, which a caller can invent as well, never take the last ones.
  *
  * Which are the busiest is known by the sketch that finds hot keys. It counts only subjects without a place, so subjects that
- * have one cost nothing.
+ * have one cost nothing; and those that callers invent cost little, because a filter knows that they have none.
  */
 export class TrackedSubjects {
   readonly #dimensions: readonly NamedLimit[];
@@ -28,8 +36,14 @@ export class TrackedSubjects {
   readonly #atOnce: number;
   readonly #busy: number;
   readonly #names: readonly Set<string>[];
-  /** The bit of a subject's hash is set if it has a place, so that most subjects without one need not be looked for. */
-  readonly #filter = new Int32Array(filterBits / 32);
+  /**
+   * A Bloom filter with three bits in one word for each subject that has a place. With 50 000 of them, it takes one or two in a
+   * hundred others for one of them; a set of that size takes longer to look in than all the rest of counting.
+   */
+  readonly #filter = new Int32Array(filterWords);
+  /** Decisions of this period about subjects without a place. */
+  #unplaced = 0;
+  #random = 1;
   /** Places taken by the first subjects, and by busy ones. */
   #taken = 0;
   #takenBusy = 0;
@@ -46,24 +60,41 @@ export class TrackedSubjects {
     this.#dimensions = this.#names.map((_, index) => ({ scope: String(index), policy: { id: "" } }));
   }
 
-  /** Whether the subject has a place, or gets one because there are some for everyone. Notes that it was asked for if not. */
+  /** Whether the places for everyone are taken: then a subject that is not in the filter gets none before the period ends. */
+  get isFull(): boolean {
+    return this.#taken >= this.#first;
+  }
+
+  /** Whether a subject may have a place: never false if it has one. */
+  mayHave(index: number, subject: string): boolean {
+    const hash = filterHash(index, subject);
+    const bits = filterBits(hash);
+    return (this.#filter[hash & (filterWords - 1)]! & bits) === bits;
+  }
+
+  /** Whether the subject has a place, or gets one because there are some for everyone. */
   admit(index: number, subject: string): boolean {
-    hashText(subject, this.#hash, index);
-    const { lo, hi } = this.#hash;
-    if (this.#mayHave(lo) && this.#names[index]!.has(subject)) return true;
-    if (this.#taken < this.#first) {
-      this.#taken += 1;
-      this.#add(index, subject, lo);
-      return true;
-    }
+    if (this.mayHave(index, subject) && this.#names[index]!.has(subject)) return true;
+    if (this.isFull) return false;
+    this.#taken += 1;
+    this.#add(index, subject);
+    return true;
+  }
+
+  /** Notes a decision about a subject that has no place. */
+  note(index: number, subject: string): void {
+    this.#unplaced += 1;
+    if (this.#unplaced > allNoted && this.#drawBits() !== 0) return;
     // The sketch would cut a longer name.
-    if (subject.length <= maxHotKeySubjectLength) this.#sketch.note(this.#dimensions[index]!, subject, lo, hi);
-    return false;
+    if (subject.length > maxHotKeySubjectLength) return;
+    hashText(subject, this.#hash, index);
+    this.#sketch.note(this.#dimensions[index]!, subject, this.#hash.lo, this.#hash.hi);
   }
 
   /** Ends a period: gives the places that are free by then to the busiest subjects that have none. */
   endPeriod(shareOfDay: number): void {
     this.#clock.advance(clockMsPerPeriod);
+    this.#unplaced = 0;
     let free = Math.floor(this.#atOnce + (this.#busy - this.#atOnce) * shareOfDay) - this.#takenBusy;
     for (const { scope, subject, perSecond, errorPerSecond } of this.#sketch.top({ by: "rate", count: free })) {
       const certainPerMinute = perSecond - errorPerSecond;
@@ -73,7 +104,7 @@ export class TrackedSubjects {
       hashText(subject, this.#hash, index);
       this.#sketch.forget(this.#hash.lo, this.#hash.hi);
       this.#takenBusy += 1;
-      this.#add(index, subject, this.#hash.lo);
+      this.#add(index, subject);
     }
   }
 
@@ -85,14 +116,34 @@ export class TrackedSubjects {
     this.#takenBusy = 0;
   }
 
-  #add(index: number, subject: string, lo: number): void {
+  #add(index: number, subject: string): void {
     this.#names[index]!.add(subject);
-    const bit = lo & (filterBits - 1);
-    this.#filter[bit >> 5]! |= 1 << (bit & 31);
+    const hash = filterHash(index, subject);
+    this.#filter[hash & (filterWords - 1)]! |= filterBits(hash);
   }
 
-  #mayHave(lo: number): boolean {
-    const bit = lo & (filterBits - 1);
-    return (this.#filter[bit >> 5]! & (1 << (bit & 31))) !== 0;
+  /** Xorshift: callers cannot arrange their requests by it to be noted, or not to be, any better than by chance. */
+  #drawBits(): number {
+    let random = this.#random;
+    random ^= random << 13;
+    random ^= random >>> 17;
+    random ^= random << 5;
+    this.#random = random;
+    return random & (2 ** sampleBits - 1);
   }
+}
+
+/** Need not be secret: a subject with the bits of others takes longer to count, and no more. */
+function filterHash(index: number, subject: string): number {
+  const { length } = subject;
+  let hash = length ^ (index << 16);
+  for (let i = Math.max(0, length - filteredLength); i < length; i++)
+    hash = Math.imul(hash ^ subject.charCodeAt(i), 0x01000193);
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  return hash ^ (hash >>> 13);
+}
+
+/** Three of 32, from the bits of the hash that do not choose the word. A shift takes the lowest five of its number. */
+function filterBits(hash: number): number {
+  return (1 << (hash >>> 14)) | (1 << (hash >>> 19)) | (1 << (hash >>> 24));
 }

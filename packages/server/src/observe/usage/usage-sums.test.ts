@@ -175,6 +175,24 @@ describe("sums of usage", () => {
     expect(named(0)).toHaveLength(30);
   });
 
+  it("give places to subjects that are busy in a flood, where not every decision is noted", () => {
+    const { check } = createChecks();
+    const decision = check({ dimensions: { endpoint: "/search", tenant: "any" } });
+    const sums = new UsageSums({ dimensions: ["tenant"], maxSubjects: 100 });
+    const namesAfter = (): readonly string[] => {
+      for (let i = 0; i < 40_000; i++) {
+        sums.count({ dimensions: { tenant: `invented ${i}` } }, decision);
+        if (i > 100 && i % 40 === 0) sums.count({ dimensions: { tenant: "busy" } }, decision);
+      }
+      return sums.take().map(({ subject }) => subject);
+    };
+    expect(namesAfter()).not.toContain("busy");
+    const names = namesAfter();
+    expect(names).toContain("busy");
+    // The total, the first subjects, the others, and this one.
+    expect(names).toHaveLength(1 + 80 + 1 + 1);
+  });
+
   it("track no busy subject whose name the sketch would cut", () => {
     const { check } = createChecks();
     const decision = check({ dimensions: { endpoint: "/search", tenant: "any" } });

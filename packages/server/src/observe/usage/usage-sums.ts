@@ -61,6 +61,8 @@ export class UsageSums {
   /** Every limit with separate sums since `forgetNames`. */
   readonly #limitNames = new Set<string>();
   #untracked = 0;
+  /** Whether the last subject had no place: where callers invent subjects, the next one will have none either. */
+  #wasUnplaced = false;
 
   constructor({ dimensions, ipv6PrefixBits, maxSubjects = 50_000, maxLimits = 20_000 }: UsageSumsOptions) {
     this.#dimensions = dimensions;
@@ -87,8 +89,7 @@ export class UsageSums {
     const tracked = this.#dimensions;
     for (let i = 0; i < tracked.length; i++) {
       const subject = dimensions?.[tracked[i]!];
-      if (subject !== undefined)
-        add(usage.subjects[i]!.get(subject) ?? this.#addSubject(usage, i, subject), decision, isCharged);
+      if (subject !== undefined) add(this.#findSubject(usage, i, subject), decision, isCharged);
     }
   }
 
@@ -139,16 +140,27 @@ export class UsageSums {
     return usage;
   }
 
-  #addSubject({ total, subjects, others }: LimitUsage, index: number, asked: string): UsageCounts {
-    // Only one spelling of an address has an entry: there are as many as a caller wants.
-    const subject = canonicalValue(this.#dimensions[index]!, asked, this.#ipv6PrefixBits);
-    const known = subject === asked ? undefined : subjects[index]!.get(subject);
-    if (known !== undefined) return known;
-    if (subject !== otherUsage && this.#subjects.admit(index, subject)) {
-      const counts = createCounts(total.policy, total.limit, this.#dimensions[index]!, subject);
-      subjects[index]!.set(subject, counts);
-      return counts;
-    }
+  #findSubject(usage: LimitUsage, index: number, asked: string): UsageCounts {
+    const found = this.#wasUnplaced ? undefined : usage.subjects[index]!.get(asked);
+    return (
+      found ?? this.#findCanonical(usage, index, canonicalValue(this.#dimensions[index]!, asked, this.#ipv6PrefixBits))
+    );
+  }
+
+  /** Only one spelling of an address has an entry: there are as many as a caller wants. */
+  #findCanonical({ total, subjects, others }: LimitUsage, index: number, subject: string): UsageCounts {
+    const tracked = this.#subjects;
+    if (!tracked.isFull || tracked.mayHave(index, subject)) {
+      this.#wasUnplaced = false;
+      const known = subjects[index]!.get(subject);
+      if (known !== undefined) return known;
+      if (subject !== otherUsage && tracked.admit(index, subject)) {
+        const counts = createCounts(total.policy, total.limit, this.#dimensions[index]!, subject);
+        subjects[index]!.set(subject, counts);
+        return counts;
+      }
+    } else this.#wasUnplaced = true;
+    if (subject !== otherUsage) tracked.note(index, subject);
     this.#untracked += 1;
     others[index] ??= createCounts(total.policy, total.limit, this.#dimensions[index]!, otherUsage);
     return others[index];

@@ -48,6 +48,68 @@ export const listCases: readonly PolicyStoreCase[] = [
     },
   },
   {
+    name: "finds subjects by tier, and counts them by dimension",
+    async run({ store }) {
+      await store.change(async (change) => {
+        for (const value of ["a", "b", "c", "d"])
+          await change.putSubject(sample.subject({ value, tier: value < "c" ? "pro" : undefined }));
+        await change.putSubject(sample.subject({ dimension: "tenant", value: "a", tier: "pro" }));
+        await change.putSubject(sample.subject({ dimension: "tenant", value: "b", tier: "Pro" }));
+      });
+      await store.read(async (view) => {
+        const counts = await view.countTiers();
+        const order = counts.toSorted((one, other) => Number(one.tier > other.tier) - Number(one.tier < other.tier));
+        deepStrictEqual(order, [
+          { tier: "Pro", dimension: "tenant", subjects: 1 },
+          { tier: "pro", dimension: "tenant", subjects: 1 },
+          { tier: "pro", dimension: "user", subjects: 2 },
+        ]);
+        const values = async (page: Parameters<typeof view.subjects>[0]) =>
+          (await view.subjects(page)).map(({ value }) => value);
+        deepStrictEqual(await values({ dimension: "user", tier: "pro" }), ["a", "b"]);
+        deepStrictEqual(await values({ dimension: "user", tier: "pro", after: "a" }), ["b"]);
+        deepStrictEqual(await values({ dimension: "user", tier: "Pro" }), []);
+        deepStrictEqual(await values({ tier: "pro" }), ["a", "a", "b"]);
+      });
+    },
+  },
+  {
+    name: "keeps one disabling of a policy and one block of a subject, until they are ended or have ended",
+    async run({ store }) {
+      const early = { untilMs: 1_000 };
+      const late = { untilMs: 2_000 };
+      await store.change(async (change) => {
+        await change.putDisabled(sample.disabled({ policy: "b", ...early }));
+        await change.putDisabled(sample.disabled({ policy: "a", mode: "shadow", ...early }));
+        await change.putDisabled(sample.disabled({ policy: "a", ...late }));
+        await change.putBlock(["v", "w"].map((value) => sample.block({ value, ...early })));
+        await change.putBlock(sample.block({ value: "v", policies: ["p", "q"], ...late }));
+        await change.putBlock(sample.block({ dimension: "ip", value: "v", ...late }));
+      });
+      const [vOfIp, v, w] = [
+        sample.block({ dimension: "ip", value: "v", ...late }),
+        sample.block({ value: "v", policies: ["p", "q"], ...late }),
+        sample.block({ value: "w", ...early }),
+      ];
+      const a = sample.disabled({ policy: "a", ...late });
+      await store.read(async (view) => {
+        deepStrictEqual(await view.disabled(), [a, sample.disabled({ policy: "b", ...early })]);
+        deepStrictEqual(await view.blocks(), [vOfIp, v, w]);
+        deepStrictEqual(await view.blocks("user"), [v, w]);
+        deepStrictEqual(await view.blocks("user", "w"), [w]);
+      });
+      await store.change(async (change) => {
+        strictEqual(await change.deleteEndedExceptions(1_001), 2);
+        strictEqual(await change.deleteDisabled("b"), false);
+        strictEqual(await change.deleteBlock("user", "w"), false);
+        strictEqual(await change.deleteBlock("user", "v"), true);
+        deepStrictEqual([await change.disabled(), await change.blocks()], [[a], [vOfIp]]);
+        strictEqual(await change.deleteDisabled("a"), true);
+        deepStrictEqual(await change.disabled(), []);
+      });
+    },
+  },
+  {
     name: "returns versions as they were written, newest first",
     async run({ store }) {
       const versions = Array.from({ length: 12 }, (_, index) =>

@@ -26,6 +26,8 @@ export async function readEverything(view: StoreView): Promise<object> {
     tallies: await Promise.all(rollouts.map(({ id }) => view.tallies(id))),
     subjects: await view.subjects(),
     subjectLimits: await view.subjectLimits(),
+    disabled: await view.disabled(),
+    blocks: await view.blocks(),
     tokens: await view.tokens(),
     audit: await view.audit(),
     nodes: await view.nodes(),

@@ -38,6 +38,8 @@ export const recordCases: readonly PolicyStoreCase[] = [
         tallies: [],
         subjects: [],
         subjectLimits: [],
+        disabled: [],
+        blocks: [],
         tokens: [],
         audit: [],
         nodes: [],
@@ -116,6 +118,8 @@ export const recordCases: readonly PolicyStoreCase[] = [
       ];
       const subjects = [sample.subject(), sample.subject({ value: "bob", tier: undefined })];
       const limits = [sample.subjectLimit(), sample.subjectLimit({ limit: "per-second", untilMs: undefined })];
+      const disabled = sample.disabled({ mode: "shadow" });
+      const blocks = [sample.block(), sample.block({ value: "bob", policies: ["login", "odd \n id"] })];
       const tokens = [
         sample.token({ lastUsedMs: 5 }),
         sample.token({ id: "t2", name: "other", team: undefined, expiresMs: undefined, revokedMs: 9 }),
@@ -132,6 +136,8 @@ export const recordCases: readonly PolicyStoreCase[] = [
         for (const each of rollouts) await change.putRollout(each);
         for (const each of subjects) await change.putSubject(each);
         for (const each of limits) await change.putSubjectLimit(each);
+        await change.putDisabled(disabled);
+        await change.putBlock(blocks);
         for (const each of tokens) await change.putToken(each);
         for (const each of audit) await change.addAudit(each);
         for (const each of nodes) await change.putNode(each);
@@ -147,6 +153,8 @@ export const recordCases: readonly PolicyStoreCase[] = [
         tallies: [tallies, []],
         subjects,
         subjectLimits: limits,
+        disabled: [disabled],
+        blocks,
         tokens,
         audit,
         nodes,

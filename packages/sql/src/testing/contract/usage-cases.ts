@@ -1,5 +1,5 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import type { PolicyStore, UsageQuery } from "../../policy-store.ts";
+import type { KnownSubjectQuery, PolicyStore, UsageQuery } from "../../policy-store.ts";
 import type { UsageFlush, UsageRow, UsageSum } from "../../records.ts";
 import type { PolicyStoreCase } from "./policy-store-case.ts";
 
@@ -236,6 +236,57 @@ export const usageCases: readonly PolicyStoreCase[] = [
         const total = rows.reduce((so, { decided, cost }) => [so[0]! + decided, so[1]! + cost], [0, 0]);
         deepStrictEqual(total, [expected.decided, expected.cost], step);
       }
+    },
+  },
+  {
+    name: "says who used most, how high a policy peaked, and which subjects begin with a text",
+    async run({ store }) {
+      const tenant = (subject: string, cost: number, more: Partial<UsageSum> = {}): UsageSum =>
+        sum({ dimension: "tenant", subject, cost, decided: cost, denied: 1, ...more });
+      const sums = [
+        ...[tenant("acme", 5), tenant("acme", 9, { startMs: originMs + minuteMs }), tenant("apex", 12)],
+        ...[tenant("globex", 3, { policy: "other" }), tenant("(other)", 99), sum({ cost: 30 })],
+      ];
+      await store.note((note) => note.addUsage(flush(1, sums)));
+      const period = { step: "minute", fromMs: originMs, toMs: originMs + hourMs } as const;
+      const top = await store.read((view) =>
+        view.topSubjects({ ...period, dimension: "tenant", policy: "api", by: "cost", atMost: 3 }),
+      );
+      deepStrictEqual(
+        top.map(({ subject, cost, denied }) => [subject, cost, denied]),
+        [
+          ["(other)", 99, 1],
+          ["acme", 14, 2],
+          ["apex", 12, 1],
+        ],
+      );
+      const peaks = await store.read((view) => view.usagePeaks({ ...period, policies: ["api"] }));
+      deepStrictEqual(
+        peaks.map(({ limit, dimension, cost }) => [limit, dimension, cost]).sort(),
+        [
+          ["user", "", 30],
+          ["user", "tenant", 12],
+        ].sort(),
+      );
+      await store.change((change) =>
+        change.putSubject({ dimension: "tenant", value: "acme", tier: "pro", version: 1, changedMs: originMs }),
+      );
+      const find = (query: Partial<KnownSubjectQuery>) =>
+        store.read(async (view) =>
+          (await view.knownSubjects({ prefix: "", atMost: 10, ...query })).map(({ value, by }) => [value, by]),
+        );
+      deepStrictEqual(await find({ prefix: "ac" }), [
+        ["acme", "usage"],
+        ["acme", "configured"],
+      ]);
+      const rest = [
+        ["apex", "usage"],
+        ["globex", "usage"],
+      ];
+      deepStrictEqual(await find({ after: { dimension: "tenant", value: "acme" } }), rest);
+      deepStrictEqual(await find({ dimension: "user" }), []);
+      deepStrictEqual(await find({ prefix: "%" }), []);
+      strictEqual((await find({ atMost: 1 })).length, 2);
     },
   },
 ];

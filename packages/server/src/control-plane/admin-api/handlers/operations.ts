@@ -14,6 +14,7 @@ import type { AuditQuery } from "@sluice/sql";
 import { SluiceError } from "sluice";
 import type { Role } from "../../../data-plane/access/roles.ts";
 import type { HttpResponse } from "../../../data-plane/transports/http/exchange.ts";
+import { statusBody } from "../../../data-plane/transports/http/status-body.ts";
 import type { HotKeysRequest } from "../../../observe/hot-keys/merge-hot-keys.ts";
 import { answerPage, changeView, problemBodies } from "../answer.ts";
 import type { AdminContext, AdminRequest } from "../route.ts";
@@ -83,6 +84,11 @@ export async function deleteToken(
 
 export async function listNodes({ actor }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
   return { status: 200, body: nodes.render(await control.nodes.list(actor)) };
+}
+
+/** The state of this process, whatever the policy store's is. */
+export function getStatus(_request: AdminRequest, { status }: AdminContext): HttpResponse {
+  return { status: 200, body: statusBody(status()) };
 }
 
 export async function listHotKeys(

@@ -1,7 +1,9 @@
 import { policy, policyChange, policyDiff, policyValidation, version } from "@sluice/protocol/admin";
-import { SluiceError } from "sluice";
+import { explanation } from "@sluice/protocol/http";
+import { type CheckRequest, SluiceError } from "sluice";
 import type { HttpResponse } from "../../../data-plane/transports/http/exchange.ts";
 import type { Changed } from "../../change.ts";
+import { describeDocument } from "../../documents/describe-document.ts";
 import type { PolicyControl, StoredPolicy } from "../../policy-control.ts";
 import { answerPage, answerVersion, changeBody, changeView, problemBodies, renderEtag } from "../answer.ts";
 import type { PolicyRequest } from "../policy-shapes.ts";
@@ -118,6 +120,15 @@ export async function validatePolicy(
       valid: problems.length === 0,
       problems: problemBodies(await placed(problems)),
       warnings: problemBodies(await placed(warnings)),
+      prose: problems.length === 0 ? describeDocument(body.document) : undefined,
     }),
   };
+}
+
+/** POST /api/v1/explain: how the answer to a check would come about, on this node. */
+export async function explainCheck(
+  { actor, body }: AdminRequest<CheckRequest>,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  return { status: 200, body: explanation.render(await control.policies.explain(actor, body)) };
 }

@@ -1,4 +1,4 @@
-import { rollout, rolloutChange } from "@sluice/protocol/admin";
+import { rollout, rolloutChange, rolloutMinutes } from "@sluice/protocol/admin";
 import type { HttpResponse } from "../../../data-plane/transports/http/exchange.ts";
 import type { RolloutControl } from "../../rollout-control.ts";
 import { answerPage, changeView } from "../answer.ts";
@@ -20,6 +20,13 @@ export async function listRollouts(
 
 export async function getRollout({ actor, params }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
   return { status: 200, body: rollout.render(await control.rollouts.get(actor, params.id!)) };
+}
+
+export async function listRolloutMinutes(
+  { actor, params }: AdminRequest,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  return { status: 200, body: rolloutMinutes.render({ items: await control.rollouts.minutes(actor, params.id!) }) };
 }
 
 /** The handler of one action on a rollout. */

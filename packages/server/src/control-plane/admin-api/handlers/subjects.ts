@@ -13,10 +13,16 @@ import type { ChangedSubject, SubjectChangeOptions, SubjectView } from "../../su
 import { answerPage, answerVersion, changeView, renderEtag } from "../answer.ts";
 import { renameProblems } from "../rename-problems.ts";
 import type { AdminContext, AdminRequest } from "../route.ts";
-import type { OverrideBody, ResetBody, SubjectLimitBody } from "../subject-shapes.ts";
+import type { BlockBody, OverrideBody, ResetBody, SubjectLimitBody } from "../subject-shapes.ts";
+
+interface ListQuery {
+  readonly limit?: number;
+  readonly after?: string;
+  readonly tier?: string;
+}
 
 export async function listSubjects(
-  { actor, params, query, url }: AdminRequest<undefined, { readonly limit?: number; readonly after?: string }>,
+  { actor, params, query, url }: AdminRequest<undefined, ListQuery>,
   { control }: AdminContext,
 ): Promise<HttpResponse> {
   return answerPage(await control.subjects.list(actor, params.kind!, query), keptSubject.render, url);
@@ -118,6 +124,19 @@ export function deleteLimit(kind: "custom" | "override") {
       await control.subjects.deleteLimit(actor, params.kind!, params.id!, which, optionsOf(request)),
     );
   };
+}
+
+/** PUT …/block: until it ends automatically. */
+export async function blockSubject(request: AdminRequest<BlockBody>, { control }: AdminContext): Promise<HttpResponse> {
+  const { actor, params, body } = request;
+  const { policies, until_ms: untilMs, for_ms: forMs } = body;
+  const block = { policies, untilMs: untilMs ?? Date.now() + forMs! };
+  return answerSubject(await control.subjects.block(actor, params.kind!, params.id!, block, optionsOf(request)));
+}
+
+export async function unblockSubject(request: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
+  const { actor, params } = request;
+  return answerSubject(await control.subjects.unblock(actor, params.kind!, params.id!, optionsOf(request)));
 }
 
 /** POST …/reset: resets counters; limits and tier stay. */

@@ -10,6 +10,7 @@ import {
   deleteToken,
   exportAll,
   getKillSwitch,
+  getStatus,
   importAll,
   listAudit,
   listHotKeys,
@@ -180,6 +181,15 @@ export const operationRoutes: readonly AdminRoute[] = [
     needs: "read",
     answers: { 200: { description: "All nodes", content: ["Nodes"] } },
     handle: listNodes,
+  }),
+  adminRoute({
+    method: "GET",
+    path: "/api/v1/status",
+    summary: "Show the state of the node that answers: policy store, counters, queue, sinks, connections",
+    action: "node.status",
+    needs: "read",
+    answers: { 200: { description: "The state of the node", content: ["Status"] } },
+    handle: getStatus,
   }),
   adminRoute({
     method: "GET",

@@ -1,9 +1,11 @@
 import { described, text } from "sluice/shape";
+import { checkShape } from "../../../data-plane/transports/http/check-body.ts";
 import { wholeNumber } from "../../../data-plane/transports/http/read-query.ts";
 import {
   createPolicy,
   deletePolicy,
   diffPolicy,
+  explainCheck,
   getPolicy,
   getVersion,
   listPolicies,
@@ -63,6 +65,17 @@ export const policyRoutes: readonly AdminRoute[] = [
     maxBodyBytes: maxPolicyBytes,
     answers: { 200: { description: "All problems and warnings", content: ["Validation"] } },
     handle: validatePolicy,
+  }),
+  adminRoute({
+    method: "POST",
+    path: "/api/v1/explain",
+    summary: "Explain how the node that answers would decide a request, and why; nothing is charged",
+    action: "policy.explain.get",
+    needs: "read",
+    access: "read",
+    body: checkShape,
+    answers: { 200: { description: "The decision, and how it comes about", content: ["Explanation"] } },
+    handle: explainCheck,
   }),
   adminRoute({
     method: "GET",

@@ -1,6 +1,6 @@
 import { type RolloutState, rolloutStates } from "@sluice/protocol/admin";
 import { choice, described, listOf, readShape, refine, type Shape, text } from "sluice/shape";
-import { getRollout, listRollouts, steerRollout } from "../handlers/rollouts.ts";
+import { getRollout, listRolloutMinutes, listRollouts, steerRollout } from "../handlers/rollouts.ts";
 import { moveShape } from "../policy-shapes.ts";
 import { pageQuery } from "../query-parameters.ts";
 import { type AdminRoute, adminRoute } from "../route.ts";
@@ -50,6 +50,15 @@ export const rolloutRoutes: readonly AdminRoute[] = [
     needs: "read",
     answers: { 200: { description: "The rollout", content: ["Rollout"] } },
     handle: getRollout,
+  }),
+  adminRoute({
+    method: "GET",
+    path: "/api/v1/rollouts/{id}/minutes",
+    summary: "Show what the old and the new version decided, minute by minute, in the last day",
+    action: "rollout.minutes",
+    needs: "read",
+    answers: { 200: { description: "Oldest first", content: ["RolloutMinutes"] } },
+    handle: listRolloutMinutes,
   }),
   ...verbs.map(([word, verb, summary]) =>
     adminRoute({

@@ -1,5 +1,6 @@
 import { described, text } from "sluice/shape";
 import {
+  blockSubject,
   deleteLimit,
   deleteSubject,
   deleteTier,
@@ -10,10 +11,11 @@ import {
   setLimits,
   setOverride,
   setTier,
+  unblockSubject,
 } from "../handlers/subjects.ts";
 import { pageQuery } from "../query-parameters.ts";
 import { type AdminRoute, adminRoute } from "../route.ts";
-import { overrideShape, resetShape, subjectLimitShape, tierShape } from "../subject-shapes.ts";
+import { blockShape, overrideShape, resetShape, subjectLimitShape, tierShape } from "../subject-shapes.ts";
 
 const pathParameters = {
   kind: "The dimension: user, tenant, api_key, …",
@@ -33,11 +35,11 @@ export const subjectRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "GET",
     path: "/api/v1/subjects/{kind}",
-    summary: "List subjects that have a tier or custom limits",
+    summary: "List subjects that have a tier, custom limits or a block",
     action: "subject.list",
     needs: "read",
     pathParameters,
-    query: pageQuery,
+    query: { tier: described(text({ max: 128 }), "Only those with this tier"), ...pageQuery },
     answers: {
       200: {
         description: "One page",
@@ -66,7 +68,7 @@ export const subjectRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "DELETE",
     path: "/api/v1/subjects/{kind}/{id}",
-    summary: "Delete a subject's tier and limits",
+    summary: "Delete a subject's tier, limits and block",
     action: "subject.delete",
     needs: "operate",
     expects: "or_any",
@@ -144,6 +146,29 @@ export const subjectRoutes: readonly AdminRoute[] = [
     query: whichLimit,
     answers: { 200: changed },
     handle: deleteLimit("override"),
+  }),
+  adminRoute({
+    method: "PUT",
+    path: "/api/v1/subjects/{kind}/{id}/block",
+    summary: "Block a subject for a time: it is denied, by every policy or by some",
+    action: "subject.block",
+    needs: "operate",
+    expects: "or_any",
+    pathParameters,
+    body: blockShape,
+    answers: { 200: changed },
+    handle: blockSubject,
+  }),
+  adminRoute({
+    method: "DELETE",
+    path: "/api/v1/subjects/{kind}/{id}/block",
+    summary: "End a block now",
+    action: "subject.unblock",
+    needs: "operate",
+    expects: "or_any",
+    pathParameters,
+    answers: { 200: changed },
+    handle: unblockSubject,
   }),
   adminRoute({
     method: "GET",

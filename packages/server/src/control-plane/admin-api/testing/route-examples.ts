@@ -1,5 +1,5 @@
 import type { AdminRoute } from "../route.ts";
-import { applyStored, createRoleActor, type StartedAdmin, team } from "./start-admin.ts";
+import { applyStored, createRoleActor, type StartedAdmin, team, tokenForRole } from "./start-admin.ts";
 
 /** A request that a route serves, given the objects that `prepareExamples` stored. */
 export interface RouteExample {
@@ -26,8 +26,11 @@ export function limitPolicy(id: string, perMinute: number): Readonly<Record<stri
   };
 }
 
-/** Stores a few objects of every kind, and returns for each route a request that it serves. */
-export async function prepareExamples(admin: StartedAdmin): Promise<RouteExamples> {
+/**
+ * Stores a few objects of every kind, and returns for each route a request that it serves. A server records one thing at a time, so a
+ * recording runs only for the route that ends it.
+ */
+export async function prepareExamples(admin: StartedAdmin, key?: string): Promise<RouteExamples> {
   const actor = createRoleActor("admin");
   const { policies, rollouts, subjects, tokens } = admin.control;
   await policies.put(actor, "orders", limitPolicy("orders", 10), { expected: 0 });
@@ -57,9 +60,20 @@ export async function prepareExamples(admin: StartedAdmin): Promise<RouteExample
   await subjects.setTier(actor, "user", "u1", "premium");
   await subjects.setLimit(actor, "user", "u1", { policy: "orders", windows: ["77/m"] });
   const override = { policy: "search", windows: ["88/m"], untilMs };
-  const { value: subject } = await subjects.setLimit(actor, "user", "u1", override);
+  await subjects.setLimit(actor, "user", "u1", override);
+  const { value: subject } = await subjects.block(actor, "user", "u1", { untilMs }, { why: "an example" });
+  await admin.control.disabling.disable(actor, "search", { why: "an example" });
+  const { value } = await admin.control.plans.put(actor, "spare", [{ policy: "orders", windows: ["6/m"] }]);
+  const { plan } = value;
   await admin.control.killSwitch.on(actor, "open", { why: "an example" });
   const { value: token } = await tokens.make(actor, { name: "spare", role: "viewer" });
+  const { id: recording } = await admin.control.recordings.start(actor, {});
+  if (key !== "POST /api/v1/recordings/{id}/stop") await admin.control.recordings.stop(actor, recording);
+  const simulated = {
+    source: { log: '203.0.113.7 - - [31/Jan/2026:12:00:00 +0000] "GET /orders HTTP/1.1" 200 17 "-" "-"' },
+    candidate: { file: "policies: [{ id: api, limits: [{ by: [ip], windows: [5/m] }] }]" },
+  };
+  const { id: simulation } = await admin.control.simulations.create(createRoleActor("editor"), simulated);
   await applyStored(admin);
   const u1 = "/api/v1/subjects/user/u1";
   const steer = { body: { why: "an example" } };
@@ -68,10 +82,14 @@ export async function prepareExamples(admin: StartedAdmin): Promise<RouteExample
     "GET /api/v1/policies": { path: "/api/v1/policies", query: { owner: team } },
     "POST /api/v1/policies": { path: "/api/v1/policies", body: limitPolicy("fresh", 5) },
     "POST /api/v1/policies/validate": { path: "/api/v1/policies/validate", body: limitPolicy("fresh", 5) },
+    "POST /api/v1/explain": {
+      path: "/api/v1/explain",
+      body: { dimensions: { user: "u1", endpoint: "/orders" }, cost: 2 },
+    },
     "GET /api/v1/policies/{id}": { path: "/api/v1/policies/orders" },
     "PUT /api/v1/policies/{id}": {
       path: "/api/v1/policies/orders",
-      headers: { "if-match": '"2"' },
+      headers: { "if-match": '"3"' },
       body: { document: limitPolicy("orders", 30), why: "an example" },
     },
     "DELETE /api/v1/policies/{id}": { path: "/api/v1/policies/spare", headers: { "if-match": '"1"' } },
@@ -80,10 +98,24 @@ export async function prepareExamples(admin: StartedAdmin): Promise<RouteExample
     "GET /api/v1/policies/{id}/diff": { path: "/api/v1/policies/orders/diff", query: { from: "1", to: "2" } },
     "POST /api/v1/policies/{id}/revert": {
       path: "/api/v1/policies/orders/revert",
-      body: { version: 1, expected_version: 2 },
+      body: { version: 1, expected_version: 3 },
     },
+    "GET /api/v1/disabled": { path: "/api/v1/disabled" },
+    "PUT /api/v1/policies/{id}/disable": {
+      path: "/api/v1/policies/orders/disable",
+      body: { mode: "shadow", for_ms: 60_000, why: "an example" },
+    },
+    "DELETE /api/v1/policies/{id}/disable": { path: "/api/v1/policies/search/disable", query: { why: "over" } },
+    "GET /api/v1/plans": { path: "/api/v1/plans" },
+    "GET /api/v1/plans/{name}": { path: "/api/v1/plans/premium" },
+    "PUT /api/v1/plans/{name}": {
+      path: "/api/v1/plans/trial",
+      body: { limits: [{ policy: "orders", limit: "user", windows: ["5/m"] }], why: "an example" },
+    },
+    "DELETE /api/v1/plans/{name}": { path: "/api/v1/plans/spare", headers: { "if-match": `"${plan.version}"` } },
     "GET /api/v1/rollouts": { path: "/api/v1/rollouts", query: { state: "running,paused" } },
     "GET /api/v1/rollouts/{id}": { path: `/api/v1/rollouts/${underway}` },
+    "GET /api/v1/rollouts/{id}/minutes": { path: `/api/v1/rollouts/${underway}/minutes` },
     "POST /api/v1/rollouts/{id}/advance": { path: `/api/v1/rollouts/${underway}/advance`, ...steer },
     "POST /api/v1/rollouts/{id}/pause": { path: `/api/v1/rollouts/${underway}/pause`, ...steer },
     "POST /api/v1/rollouts/{id}/resume": { path: `/api/v1/rollouts/${paused}/resume` },
@@ -105,6 +137,11 @@ export async function prepareExamples(admin: StartedAdmin): Promise<RouteExample
       body: { policy: "browse", windows: ["99/m"], for_ms: 3_600_000, why: "an example" },
     },
     "DELETE /api/v1/subjects/{kind}/{id}/override": { path: `${u1}/override`, ...seen, query: { policy: "search" } },
+    "PUT /api/v1/subjects/{kind}/{id}/block": {
+      path: "/api/v1/subjects/user/u2/block",
+      body: { policies: ["orders"], for_ms: 3_600_000, why: "an example" },
+    },
+    "DELETE /api/v1/subjects/{kind}/{id}/block": { path: `${u1}/block`, ...seen },
     "GET /api/v1/subjects/{kind}/{id}/usage": { path: `${u1}/usage` },
     "POST /api/v1/subjects/{kind}/{id}/reset": { path: `${u1}/reset`, body: { policy: "orders" } },
     "GET /api/v1/kill-switch": { path: "/api/v1/kill-switch" },
@@ -117,10 +154,34 @@ export async function prepareExamples(admin: StartedAdmin): Promise<RouteExample
     "GET /api/v1/usage": { path: "/api/v1/usage", query: { dimension: "tenant", group_by: "policy,subject" } },
     "GET /api/v1/usage/events": { path: "/api/v1/usage/events", query: { policy: "orders", subject: "acme" } },
     "GET /api/v1/denials": { path: "/api/v1/denials", query: { dimension: "tenant", subject: "acme" } },
+    "POST /api/v1/session": {
+      path: "/api/v1/session",
+      headers: { "x-sluice-console": "1" },
+      body: { token: tokenForRole("viewer") },
+    },
+    "GET /api/v1/session": { path: "/api/v1/session" },
+    "DELETE /api/v1/session": { path: "/api/v1/session", headers: { "x-sluice-console": "1" } },
+    "POST /api/v1/session/codes": { path: "/api/v1/session/codes" },
+    "GET /api/v1/policy-summaries": { path: "/api/v1/policy-summaries", query: { search: "ORD", limit: "10" } },
+    "GET /api/v1/usage/top": { path: "/api/v1/usage/top", query: { dimension: "tenant", by: "denied" } },
+    "GET /api/v1/subjects": { path: "/api/v1/subjects", query: { prefix: "u", dimension: "user" } },
+    "GET /api/v1/live/overview": { path: "/api/v1/live/overview" },
+    "GET /api/v1/live/decisions": { path: "/api/v1/live/decisions", query: { policy: "orders", allowed: "false" } },
+    "GET /api/v1/live/changes": { path: "/api/v1/live/changes", query: { with: "overview,decisions" } },
+    "GET /api/v1/recordings": { path: "/api/v1/recordings" },
+    "POST /api/v1/recordings": { path: "/api/v1/recordings", body: { for_ms: 60_000, why: "an example" } },
+    "GET /api/v1/recordings/{id}": { path: `/api/v1/recordings/${recording}` },
+    "POST /api/v1/recordings/{id}/stop": { path: `/api/v1/recordings/${recording}/stop`, body: { why: "an example" } },
+    "DELETE /api/v1/recordings/{id}": { path: `/api/v1/recordings/${recording}` },
+    "GET /api/v1/simulations": { path: "/api/v1/simulations" },
+    "POST /api/v1/simulations": { path: "/api/v1/simulations", body: simulated },
+    "GET /api/v1/simulations/{id}": { path: `/api/v1/simulations/${simulation}` },
+    "DELETE /api/v1/simulations/{id}": { path: `/api/v1/simulations/${simulation}` },
     "GET /api/v1/tokens": { path: "/api/v1/tokens" },
     "POST /api/v1/tokens": { path: "/api/v1/tokens", body: { name: "ci", role: "editor", team } },
     "DELETE /api/v1/tokens/{id}": { path: `/api/v1/tokens/${token.id}` },
     "GET /api/v1/nodes": { path: "/api/v1/nodes" },
+    "GET /api/v1/status": { path: "/api/v1/status" },
     "GET /api/v1/hot-keys": { path: "/api/v1/hot-keys", query: { by: "denials", count: "5" } },
     "GET /api/v1/export": { path: "/api/v1/export" },
     "POST /api/v1/import": {

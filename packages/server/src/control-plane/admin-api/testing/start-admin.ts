@@ -1,20 +1,33 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { openPolicyStore, type PolicyStore } from "@sluice/sql";
 import { type Clock, createLimiter, HotKeys, type Limiter, MemoryCounters, SluiceError } from "sluice";
+import { createLimiterWatch } from "sluice/internal";
 import { adminRoutes } from "../../../boot/api-tables.ts";
 import type { Access, Caller } from "../../../data-plane/access/access.ts";
 import type { Actor } from "../../../data-plane/access/actor.ts";
 import { limitOwnApi } from "../../../data-plane/access/limit-own-api.ts";
 import { type Role, rolePermissions, roles } from "../../../data-plane/access/roles.ts";
+import { createDecide } from "../../../data-plane/service/decide.ts";
 import type { Service } from "../../../data-plane/service/service.ts";
 import { createOwnHotKeys } from "../../../observe/hot-keys/own-hot-keys.ts";
+import { DecisionTail } from "../../../observe/live/decision-tail.ts";
+import { Recorder } from "../../../observe/recording/recorder.ts";
 import type { Logger } from "../../../observe/telemetry/logger.ts";
+import { createMetrics } from "../../../observe/telemetry/metrics.ts";
 import { UsageTail } from "../../../observe/usage-events/usage-tail.ts";
 import { createTestService, type ListeningTransport, listenForTest, silentLog } from "../../../testing/test-service.ts";
 import type { ControlPlane } from "../../control-plane.ts";
+import { LiveChanges } from "../../live/live-changes.ts";
+import { LiveDecisions } from "../../live/live-decisions.ts";
+import { LiveOverview } from "../../live/live-overview.ts";
+import { LiveStreams, type LiveStreamsOptions } from "../../live/live-streams.ts";
 import { assembleStored } from "../../testing/assemble-stored.ts";
 import { createControlPlane } from "../../use-cases/create-control-plane.ts";
+import { KeptRecordings } from "../../what-if/kept-recordings.ts";
 import type { AdminRoute } from "../route.ts";
-import { createAdminServer } from "../server.ts";
+import { type ConsoleOptions, createAdminServer } from "../server.ts";
 
 /** A control plane on a store in memory and a free port of loopback, whose limiter decides by the stored policies. */
 export interface StartedAdmin extends ListeningTransport {
@@ -22,6 +35,7 @@ export interface StartedAdmin extends ListeningTransport {
   readonly store: PolicyStore;
   readonly control: ControlPlane;
   readonly limiter: Limiter;
+  readonly live: LiveStreams;
   /** Its parts, for another transport on the same control plane. */
   readonly service: Service;
   /** Sends a request with the token of a role; the body as JSON, or unchanged if a header names its type. */
@@ -70,6 +84,9 @@ export interface StartAdminOptions {
   /** The counters for the API's own limits. */
   readonly clock?: Clock | undefined;
   readonly access?: Access | undefined;
+  readonly live?: Pick<LiveStreamsOptions, "maxStreams" | "maxOfToken" | "worker"> | undefined;
+  /** Absent: no page. */
+  readonly console?: ConsoleOptions | undefined;
 }
 
 export async function startAdmin(options: StartAdminOptions = {}): Promise<StartedAdmin> {
@@ -79,6 +96,15 @@ export async function startAdmin(options: StartAdminOptions = {}): Promise<Start
   const limiter = createLimiter({
     policies: { policies: [], default: "none" },
     counters: new MemoryCounters({ hotKeys }),
+  });
+  const folder = await mkdtemp(join(tmpdir(), "sluice-admin-"));
+  const recorder = new Recorder({
+    ...{ limiter, watch: createLimiterWatch(), store: limiter.counters, renderPolicies: (all: unknown) => all, log },
+    ...{ version: "0", node: "node", worker: undefined, workers: undefined, ipv6PrefixBits: 64 },
+  });
+  const recordings = new KeptRecordings({
+    ...{ recorder, folder, maxFolderBytes: 1024 ** 3, keptMs: 3_600_000, node: "node" },
+    ...{ generation: () => limiter.snapshot.generation, nowMs: Date.now, log },
   });
   const ownHotKeys = createOwnHotKeys({ hotKeys, node: { id: "node-1", name: "node" }, worker: undefined });
   const control = createControlPlane({
@@ -90,14 +116,35 @@ export async function startAdmin(options: StartAdminOptions = {}): Promise<Start
     files: () => undefined,
     precedence: "files",
     usageTail: new UsageTail({ watch: () => () => {} }),
+    whatIf: { node: "node", recordings },
   });
+  const tail = new DecisionTail();
+  const metrics = createMetrics({ version: "0", sources: { generation: () => 1 } });
   const service = createTestService(limiter, {
+    metrics,
+    decide: createDecide({ limiter, metrics, tail }),
     access: options.access ?? access,
     log,
     audit: control.audit,
     hotKeys: ownHotKeys,
   });
-  const transport = await createAdminServer({ ...service, control }, { routes, ownLimits: limitOwnApi({ clock }) });
+  const node = { id: "node-1", name: "node" };
+  const live = new LiveStreams({
+    overview: new LiveOverview({ totals: metrics.decided, status: service.status, node }),
+    decisions: new LiveDecisions({ tail, limiter, node, ipv6PrefixBits: undefined }),
+    changes: new LiveChanges({ control, storeStatus: () => undefined }),
+    log,
+    everyMs: 20,
+    ...options.live,
+  });
+  const transport = await createAdminServer(
+    { ...service, control, live },
+    {
+      routes,
+      ownLimits: limitOwnApi({ clock }),
+      console: options.console,
+    },
+  );
   const listening = await listenForTest("admin", transport);
   const url = `http://${listening.address}`;
   return {
@@ -106,6 +153,7 @@ export async function startAdmin(options: StartAdminOptions = {}): Promise<Start
     store,
     control,
     limiter,
+    live,
     service,
     ask(role, method, path, { body, headers = {} } = {}): Promise<Response> {
       return fetch(url + path, {
@@ -119,8 +167,11 @@ export async function startAdmin(options: StartAdminOptions = {}): Promise<Start
       });
     },
     async close(withinMs?: number): Promise<number> {
+      live.close();
       const cut = await listening.close(withinMs);
       await control.close();
+      await recorder.close();
+      await rm(folder, { recursive: true, force: true });
       await store.close();
       return cut;
     },
@@ -144,6 +195,7 @@ export async function dump(store: PolicyStore): Promise<string> {
       rollouts: await view.rollouts(),
       subjects: await view.subjects(),
       limits: await view.subjectLimits(),
+      exceptions: [await view.disabled(), await view.blocks()],
       tokens: await view.tokens(),
       audit: await view.audit({ outcome: "done" }),
     };

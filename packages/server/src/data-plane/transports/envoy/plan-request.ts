@@ -1,5 +1,5 @@
 import type { RateLimitDescriptor, RateLimitRequest } from "@sluice/protocol/envoy";
-import { type CheckRequest, type PolicySet, type Problem, SluiceError } from "sluice";
+import { type CheckRequest, type GivenLimit, type Limiter, type PolicySet, type Problem, SluiceError } from "sluice";
 import {
   type FailMode,
   type FoundDescriptor,
@@ -19,6 +19,8 @@ export type DescriptorPlan =
   /** No policy has it, or the limit it has is replaced. */
   { readonly kind: "unmatched" } | { readonly kind: "unlimited" } | DescriptorCheck;
 
+export type PlanningLimiter = Pick<Limiter, "snapshot" | "findBlocks">;
+
 export interface DescriptorCheck {
   readonly kind: "check";
   /** Without a cost if nothing is taken. */
@@ -35,8 +37,9 @@ export interface DescriptorCheck {
 }
 
 /** What to do about each descriptor, in order. Throws `invalid_request` with every wrong field. */
-export function planRequest(request: RateLimitRequest, policySet: PolicySet): readonly DescriptorPlan[] {
+export function planRequest(request: RateLimitRequest, limiter: PlanningLimiter): readonly DescriptorPlan[] {
   const { domain, descriptors } = request;
+  const { policySet } = limiter.snapshot;
   const problems = findRequestProblems(request);
   if (problems.length > 0) throw invalidRequest(problems);
   const found = descriptors.map(({ entries }) => findDescriptor(policySet, domain, entries));
@@ -68,7 +71,8 @@ export function planRequest(request: RateLimitRequest, policySet: PolicySet): re
       : unmatched;
   });
   if (problems.length > 0) throw invalidRequest(problems);
-  return plans;
+  if (policySet.blocks === undefined) return plans;
+  return plans.map((plan, i) => addBlocks(plan, descriptors[i]!, readHits(descriptors[i]!, request), limiter));
 }
 
 const unmatched: DescriptorPlan = { kind: "unmatched" };
@@ -108,6 +112,38 @@ function planFound(found: FoundDescriptor | undefined, hits: Hits, replaced: Rea
   const charged = limits.filter((one) => one.chargeDenied).map(({ policy }) => policy);
   const deniedCharge = charged.length === 0 ? undefined : { ...request, policies: charged };
   return check(asked, hits, findName, role, deniedCharge);
+}
+
+/** For a descriptor without limits: only a request with limits can be denied. A blocked one takes nothing from it. */
+const blockedLimit: GivenLimit = {
+  name: "envoy.blocked",
+  by: [],
+  window: { limit: maxCost, per: { kind: "ms", ms: 1_000 }, burst: maxCost },
+};
+
+/**
+ * Operators block subjects such as `user: u1`, but a tree's limits count whole descriptors. So the entries that are
+ * blocked become dimensions of the check too. A block by all policies denies any descriptor that has the entry, also
+ * one without a limit or in shadow mode; a block by some policies denies where the descriptor has one of their limits.
+ */
+function addBlocks(
+  plan: DescriptorPlan,
+  { entries }: RateLimitDescriptor,
+  hits: Hits,
+  limiter: PlanningLimiter,
+): DescriptorPlan {
+  if (hits.givesBack) return plan;
+  const asked = plan.kind === "check" ? plan : check({ limits: [blockedLimit] }, hits);
+  const { request } = asked;
+  const values = dimensionsFromEntries(entries);
+  const blocks = limiter
+    .findBlocks(values)
+    .filter(({ policies }) => policies === undefined || policies.some((id) => request.policies?.includes(id)));
+  if (blocks.length === 0) return plan;
+  const blocked = Object.fromEntries(blocks.map(({ dimension }) => [dimension, values[dimension]!]));
+  const role = blocks.some(({ policies }) => policies === undefined) ? "enforced" : asked.role;
+  const dimensions = { ...request.dimensions, ...blocked };
+  return { ...asked, role, request: { ...request, dimensions }, deniedCharge: undefined };
 }
 
 /** A limit that is brought along fails like the one that it stands in for. */

@@ -91,7 +91,18 @@ const units: readonly { readonly unit: Unit; readonly ms: number }[] = [
  * A window in the available units. One of another length becomes what it lets through in the next longer unit, rounded
  * down; a one-off quota has no unit.
  */
-export function renderLimit({ limit, per }: Window, name: string): WrittenLimit {
+export function renderLimit(window: Window, name: string): WrittenLimit {
+  const known = written.get(window);
+  if (known?.name === name) return known;
+  const limit = writeLimit(window, name);
+  written.set(window, limit);
+  return limit;
+}
+
+/** Windows live as long as their policies, and each nearly always goes by one name. */
+const written = new WeakMap<Window, WrittenLimit>();
+
+function writeLimit({ limit, per }: Window, name: string): WrittenLimit {
   if (per.kind === "never") return { requestsPerUnit: clamp(limit), unit: Unit.UNKNOWN, name };
   if (per.kind === "calendar")
     return { requestsPerUnit: clamp(limit), unit: per.unit === "day" ? Unit.DAY : Unit.MONTH, name };

@@ -240,6 +240,49 @@ describe("Envoy's rate limit service", () => {
     expect(answer.statuses[0]?.currentLimit).toEqual({ requestsPerUnit: 0, unit: Unit.SECOND, name: "" });
   });
 
+  it("denies a descriptor with an entry that an operator blocks, whatever limit it has, and charges none", async () => {
+    const setting = await open();
+    const { limiter } = setting;
+    const block = (more: { policies?: string[] } = {}): unknown =>
+      limiter.usePolicies({
+        ...limiter.snapshot.policySet,
+        blocks: [{ dimension: "user", value: "bad", untilMs: startMs + 60_000, ...more }],
+      });
+    const bad = ["user=bad", "watched=1|user=bad", "plan=partner|user=bad", "unknown=1|user=bad", "several=1|user=bad"];
+    const limit = { requestsPerUnit: 9, unit: RateLimitUnit.MINUTE };
+    block();
+    for (const one of bad) {
+      expect(codes(await ask(setting, { descriptors: descriptors(one) }))).toEqual([OVER_LIMIT, OVER_LIMIT]);
+      const brought = descriptors(one).map((descriptor) => ({ ...descriptor, limit }));
+      expect(codes(await ask(setting, { descriptors: brought }))).toEqual([OVER_LIMIT, OVER_LIMIT]);
+      const both = { descriptors: descriptors("tenant=acme", one) };
+      expect(codes(await ask(setting, both))).toEqual([OVER_LIMIT, OK, OVER_LIMIT]);
+    }
+    expect(codes(await ask(setting, { descriptors: descriptors("user=good") }))).toEqual([OK, OK]);
+    // Only where the policy that it names decides.
+    block({ policies: ["envoy:shop/user"] });
+    expect(codes(await ask(setting, { descriptors: descriptors("user=bad") }))).toEqual([OVER_LIMIT, OVER_LIMIT]);
+    expect(codes(await ask(setting, { descriptors: descriptors("unknown=1|user=bad") }))).toEqual([OK, OK]);
+    clock.advance(60_000);
+    block();
+    const { statuses } = await ask(setting, { descriptors: descriptors("tenant=acme", "user=bad") });
+    expect(statuses).toMatchObject([
+      { code: OK, limitRemaining: 4 },
+      { code: OK, limitRemaining: 1 },
+    ]);
+  });
+
+  it("denies what an operator blocks while the counters are unavailable, and in a descriptor that only peeks", async () => {
+    const setting = await open({ counters: failingCounters() });
+    const { limiter } = setting;
+    const blocks = [{ dimension: "user", value: "bad", untilMs: startMs + 60_000 }];
+    limiter.usePolicies({ ...limiter.snapshot.policySet, blocks });
+    const both = descriptors("tenant=acme", "user=bad");
+    expect(codes(await ask(setting, { descriptors: both }))).toEqual([OVER_LIMIT, OK, OVER_LIMIT]);
+    const peeks = both.map((descriptor) => ({ ...descriptor, hitsAddend: 0 }));
+    expect(codes(await ask(setting, { descriptors: peeks }))).toEqual([OVER_LIMIT, OK, OVER_LIMIT]);
+  });
+
   it("leaves out a limit that another one of the request replaces", async () => {
     const setting = await open();
     const replaced = { descriptors: descriptors("tenant=acme", "plan=partner"), hitsAddend: 5 };

@@ -107,7 +107,7 @@ interface PlannedAnswer {
 type PlacedCheck = DescriptorCheck & { readonly place: number };
 
 function plan(request: RateLimitRequest, { limiter }: AskedService): PlannedAnswer {
-  const plans = planRequest(request, limiter.snapshot.policySet);
+  const plans = planRequest(request, limiter);
   const checks = plans.flatMap((one, place) => (one.kind === "check" ? [{ ...one, place }] : []));
   return { plans, checks, statuses: plans.map(uncountedStatus) };
 }

@@ -24,7 +24,7 @@ export function admit(asking: Asking, { needs, audit }: Method, context: GrpcCon
     return caller;
   }
   const { action } = audit;
-  const from = addressOf(asking.socket);
+  const from = findPeerAddress(asking.socket);
   const refused = (caller: Caller, error: unknown): unknown => {
     const kind = action.slice(0, action.indexOf("."));
     trail?.refused({ caller, from }, action, kind, "", (error as Error).message);
@@ -52,7 +52,7 @@ export function readmit(asking: Pick<Asking, "authorization">, { needs }: Method
 }
 
 /** The peer's address; empty for a unix socket. */
-function addressOf({ remoteAddress = "" }: Asking["socket"]): string {
+function findPeerAddress({ remoteAddress = "" }: Asking["socket"]): string {
   const ip = parseIp(remoteAddress);
   return ip === undefined ? "" : renderIp(ip);
 }

@@ -111,7 +111,7 @@ function framed(message: Uint8Array, compressed = false): Buffer {
 /** A message of 1 MiB whose last byte never comes. It is one piece of memory, however often it is sent. */
 const halfMessage = framed(new Uint8Array(maxMessageBytes)).subarray(0, -1);
 
-const batchOf = (checks: number, details = false): Buffer =>
+const createBatch = (checks: number, details = false): Buffer =>
   framed(
     CheckBatchRequest.encode(
       CheckBatchRequest.fromPartial({ checks: Array.from({ length: checks }, () => ({ ...request, details })) }),
@@ -215,7 +215,7 @@ describe("half-sent messages", () => {
     for (const call of [...calls, silent])
       await expect.poll(() => call.status, patience).toBe(String(status.DEADLINE_EXCEEDED));
     expect(idle.closed).toBe(false);
-    idle.stream.resume().end(batchOf(1));
+    idle.stream.resume().end(createBatch(1));
     await expect.poll(() => idle.status, patience).toBe("0");
   });
 
@@ -254,7 +254,7 @@ describe("answers that are not read", () => {
     await listen(undefined, undefined, { decide });
     const grown = watchBuffers();
     const session = await attack({ initialWindowSize: 0 });
-    const batch = batchOf(1_000, true);
+    const batch = createBatch(1_000, true);
     const calls = Array.from({ length: 80 }, () => begin(session, path("CheckBatch")));
     for (const { stream } of calls) stream.end(batch);
     // An answer has 225 kB, and at most 8 MiB of them wait to be sent. The other calls wait with their requests.
@@ -273,7 +273,7 @@ describe("answers that are not read", () => {
     await listen(counters, { held });
     const session = await attack({ initialWindowSize: 0 });
     const calls = Array.from({ length: 30 }, () => begin(session, path("CheckBatch")));
-    for (const { stream } of calls) stream.end(batchOf(1_000, true));
+    for (const { stream } of calls) stream.end(createBatch(1_000, true));
     await expect.poll(() => counters.taken, patience).toBe(30_000);
     const grown = watchBuffers();
     counters.open();
@@ -371,7 +371,7 @@ describe("messages that grow", () => {
     const streams = Array.from({ length: 20 }, () => begin(session, path("CheckStream"), { "grpc-encoding": "gzip" }));
     for (const { stream } of streams) {
       // The server pauses the stream until this batch is decided, which is after the test.
-      stream.resume().write(batchOf(600));
+      stream.resume().write(createBatch(600));
       for (let times = 0; times < 14; times++) stream.write(bomb);
     }
     await expect.poll(() => counters.taken, patience).toBeGreaterThan(0);
@@ -417,7 +417,7 @@ describe("bodies that never end", () => {
     await listen();
     const session = await attack();
     const call = begin(session, path("Check"));
-    call.stream.resume().write(Buffer.concat([batchOf(1), batchOf(1)]));
+    call.stream.resume().write(Buffer.concat([createBatch(1), createBatch(1)]));
     await expect.poll(() => call.status, patience).toBe(String(status.UNIMPLEMENTED));
     for (let sent = 0; sent < 50 && !call.closed; sent++)
       await new Promise<void>((resolve) => {

@@ -22,7 +22,7 @@ export function checkResults(
 ): CheckResult[] | Promise<CheckResult[]> {
   const { checks } = batch;
   refuseSize(checks.length);
-  const deadlineMs = deadlineOf(batch.deadlineMs, call.deadlineMs);
+  const deadlineMs = shorterDeadline(batch.deadlineMs, call.deadlineMs);
   let fieldsLeft = maxBatchFields;
 
   function refused(error: unknown): DescribedError {
@@ -32,7 +32,7 @@ export function checkResults(
     return told;
   }
 
-  function resultOf(check: CheckMessage): CheckResult | Promise<CheckResult> {
+  function decideCheck(check: CheckMessage): CheckResult | Promise<CheckResult> {
     try {
       const decided = context.decide.one(readCheck(check, deadlineMs));
       return decided instanceof Promise ? decided.catch(refused) : decided;
@@ -41,7 +41,7 @@ export function checkResults(
     }
   }
 
-  const results = checks.map(resultOf);
+  const results = checks.map(decideCheck);
   return results.every(isThere) ? results : Promise.all(results);
 }
 
@@ -56,7 +56,7 @@ function refuseSize(count: number): void {
 }
 
 /** The shorter of a batch's own deadline and the call's. */
-function deadlineOf(batchMs: number, callMs: number | undefined): number | undefined {
+function shorterDeadline(batchMs: number, callMs: number | undefined): number | undefined {
   if (batchMs === 0) return callMs;
   return Math.min(batchMs, callMs ?? maxDeadlineMs, maxDeadlineMs);
 }

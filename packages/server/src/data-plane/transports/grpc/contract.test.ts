@@ -16,7 +16,7 @@ async function open(service: Service): Promise<TransportUnderTest> {
       try {
         return await client.call(RateLimiterDefinition, "check", request, { token });
       } catch (error) {
-        return { error: errorOf(error as ServiceError) };
+        return { error: readError(error as ServiceError) };
       }
     },
     async close(): Promise<void> {
@@ -26,7 +26,7 @@ async function open(service: Service): Promise<TransportUnderTest> {
   };
 }
 
-function errorOf({ metadata, details }: ServiceError): CheckAnswer["error"] {
+function readError({ metadata, details }: ServiceError): CheckAnswer["error"] {
   return { code: String(metadata.get("sluice-code")[0]), message: details };
 }
 
@@ -40,7 +40,7 @@ async function openBatches(service: Service): Promise<TransportUnderTest> {
       const check = CheckRequest.fromPartial({ ...asked, dimensions: { ...dimensions }, policies: [...policies] });
       const stream = client.stream(RateLimiterDefinition, "checkStream", { token });
       return new Promise((resolve) => {
-        stream.on("error", (error: ServiceError) => resolve({ error: errorOf(error) }));
+        stream.on("error", (error: ServiceError) => resolve({ error: readError(error) }));
         stream.on("data", ({ results: [result] }) => {
           resolve(result?.decision ?? { error: result?.error });
           stream.end();

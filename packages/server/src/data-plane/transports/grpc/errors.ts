@@ -60,7 +60,7 @@ export function renderStatus(error: unknown): StatusObject {
   const more = error instanceof VersionConflict ? { current_version: String(error.currentVersion) } : {};
   const info = ErrorInfo.encode({ reason: code, domain: "sluice", metadata: more }).finish();
   const details = [packed("ErrorInfo", info)];
-  if (fields.length > 0) details.push(packed("BadRequest", badRequestOf(fields)));
+  if (fields.length > 0) details.push(packed("BadRequest", encodeBadRequest(fields)));
   const bytes = Status.encode({ code: statusByCode[code], message, details }).finish();
   metadata.set("grpc-status-details-bin", Buffer.from(bytes));
   return { code: statusByCode[code], details: message, metadata };
@@ -76,7 +76,7 @@ function fitting(message: string): string {
   }
 }
 
-function badRequestOf(fields: DescribedError["fields"]): Uint8Array {
+function encodeBadRequest(fields: DescribedError["fields"]): Uint8Array {
   const fieldViolations: BadRequest["fieldViolations"] = [];
   let bytes = BadRequest.encode({ fieldViolations }).finish();
   for (const { field, message } of fields) {

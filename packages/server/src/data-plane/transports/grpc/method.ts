@@ -137,7 +137,7 @@ export function unary<D extends ServiceDefinition, M extends keyof D["methods"]>
   writeAnswer?: (response: ResponseOf<D, M>, writer: PlainWriter) => void,
 ): Method {
   return {
-    definition: definitionOf(service, method),
+    definition: findDefinition(service, method),
     needs,
     audit,
     kind: "unary",
@@ -154,7 +154,7 @@ export function watch<D extends ServiceDefinition, M extends keyof D["methods"]>
   audit?: MethodAudit,
 ): Method {
   return {
-    definition: definitionOf(service, method),
+    definition: findDefinition(service, method),
     needs,
     audit,
     kind: "watch",
@@ -169,14 +169,14 @@ export function stream<D extends ServiceDefinition, M extends keyof D["methods"]
   handle: StreamHandler<RequestOf<D, M>, ResponseOf<D, M>>,
 ): Method {
   return {
-    definition: definitionOf(service, method),
+    definition: findDefinition(service, method),
     needs,
     kind: "stream",
     handle: handle as StreamHandler<unknown, unknown>,
   };
 }
 
-function definitionOf<D extends ServiceDefinition, M extends keyof D["methods"]>(
+function findDefinition<D extends ServiceDefinition, M extends keyof D["methods"]>(
   service: D,
   method: M,
 ): GrpcMethod<unknown, unknown> {

@@ -144,11 +144,11 @@ describe("deadlines", () => {
     const client = await open(limiterOn(counters));
     const stream = client.stream(service, "checkStream", { deadline: Date.now() + 30_000 });
     const { answers } = listen(stream);
-    stream.write(batchOf(1));
+    stream.write(createBatch(1));
     await expect.poll(() => answers.length).toBe(1);
     const firstMs = Date.now();
     await expect.poll(() => Date.now() - firstMs, { interval: 5 }).toBeGreaterThan(20);
-    stream.write(batchOf(2));
+    stream.write(createBatch(2));
     await expect.poll(() => answers.length).toBe(2);
     const [first, second] = counters.options.map((options) => options?.deadlineMs);
     expect(first! - second!).toBeGreaterThanOrEqual(20);
@@ -372,14 +372,14 @@ describe("bytes that are no gRPC", () => {
   });
 });
 
-const batchOf = (sequence: number, checks = 1): CheckBatchRequest => ({
+const createBatch = (sequence: number, checks = 1): CheckBatchRequest => ({
   sequence,
   checks: Array.from({ length: checks }, () => request),
   deadlineMs: 0,
 });
 
 /** Everything a stream says, until it ends. */
-function listen(stream: ReturnType<typeof streamOf>): {
+function listen(stream: ReturnType<typeof openStream>): {
   readonly answers: CheckBatchResponse[];
   readonly ended: Promise<StatusObject>;
 } {
@@ -392,16 +392,16 @@ function listen(stream: ReturnType<typeof streamOf>): {
   return { answers, ended };
 }
 
-function streamOf(client: GrpcTestClient) {
+function openStream(client: GrpcTestClient) {
   return client.stream(service, "checkStream");
 }
 
 describe("CheckStream", () => {
   it("answers every batch with its sequence, and ends when the caller does", async () => {
     const client = await open();
-    const stream = streamOf(client);
+    const stream = openStream(client);
     const { answers, ended } = listen(stream);
-    for (let sequence = 1; sequence <= 300; sequence++) stream.write(batchOf(sequence, 3));
+    for (let sequence = 1; sequence <= 300; sequence++) stream.write(createBatch(sequence, 3));
     stream.end();
     expect((await ended).code).toBe(status.OK);
     expect(answers.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 300 }, (_, i) => i + 1));
@@ -412,12 +412,12 @@ describe("CheckStream", () => {
   it("ends with INVALID_ARGUMENT at a batch that is none, after the answers before it", async () => {
     const counters = createGatedCounters();
     const client = await open(limiterOn(counters));
-    const stream = streamOf(client);
+    const stream = openStream(client);
     const { answers, ended } = listen(stream);
-    stream.write(batchOf(1));
-    stream.write(batchOf(2));
-    stream.write(batchOf(3, 0));
-    stream.write(batchOf(4));
+    stream.write(createBatch(1));
+    stream.write(createBatch(2));
+    stream.write(createBatch(3, 0));
+    stream.write(createBatch(4));
     await expect.poll(() => counters.taken).toBe(2);
     counters.open();
     const { code, details } = await ended;
@@ -435,7 +435,7 @@ describe("CheckStream", () => {
     // By hand, because grpc-js takes answers that were not asked for.
     const session = connectHttp2(`http://${listening!.address}`, { settings: { initialWindowSize: 0 } });
     await new Promise((resolve) => session.once("remoteSettings", resolve));
-    const batch = framed(CheckBatchRequest.encode(batchOf(1, 1_000)).finish());
+    const batch = framed(CheckBatchRequest.encode(createBatch(1, 1_000)).finish());
     const streams = 20;
     const batches = 10;
     const bytesOfAnswers = Array.from(
@@ -478,7 +478,7 @@ describe("CheckStream", () => {
       te: "trailers",
     });
     stream.on("error", () => {});
-    const batch = framed(CheckBatchRequest.encode(batchOf(1, 100)).finish());
+    const batch = framed(CheckBatchRequest.encode(createBatch(1, 100)).finish());
     for (let times = 0; times < 150; times++) stream.write(batch);
     await expect.poll(() => counters.taken, { timeout: 30_000 }).toBeGreaterThanOrEqual(400);
     // What is in flight when answers begin to pile up is all that is still decided.
@@ -489,9 +489,9 @@ describe("CheckStream", () => {
   it("reads no more while many checks wait for counters", async () => {
     const counters = createGatedCounters();
     const client = await open(limiterOn(counters));
-    const stream = streamOf(client);
+    const stream = openStream(client);
     const { answers, ended } = listen(stream);
-    for (let sequence = 1; sequence <= 600; sequence++) stream.write(batchOf(sequence));
+    for (let sequence = 1; sequence <= 600; sequence++) stream.write(createBatch(sequence));
     stream.end();
     await expect.poll(() => counters.taken).toBeGreaterThanOrEqual(512);
     expect(await settled(() => counters.taken, another())).toBe(512);
@@ -506,9 +506,9 @@ describe("CheckStream", () => {
     const counters = createGatedCounters();
     const client = await open(limiterOn(counters));
     const send = (batches: number, checks: number): ReturnType<typeof listen> => {
-      const stream = streamOf(client);
+      const stream = openStream(client);
       const heard = listen(stream);
-      for (let sequence = 1; sequence <= batches; sequence++) stream.write(batchOf(sequence, checks));
+      for (let sequence = 1; sequence <= batches; sequence++) stream.write(createBatch(sequence, checks));
       stream.end();
       return heard;
     };
@@ -534,9 +534,9 @@ describe("draining", () => {
   it("answers what was asked, ends streams in order, and cuts no client off", async () => {
     const counters = createGatedCounters();
     const client = await open(limiterOn(counters));
-    const stream = streamOf(client);
+    const stream = openStream(client);
     const { answers, ended } = listen(stream);
-    stream.write(batchOf(1, 2));
+    stream.write(createBatch(1, 2));
     const unary = another().call(service, "check", request);
     await expect.poll(() => counters.taken).toBe(3);
     const drained = listening!.close(20_000);
@@ -550,12 +550,12 @@ describe("draining", () => {
   it("decides nothing that comes over a stream after its end", async () => {
     const counters = createGatedCounters();
     const client = await open(limiterOn(counters));
-    const stream = streamOf(client);
+    const stream = openStream(client);
     const { answers, ended } = listen(stream);
-    stream.write(batchOf(1));
+    stream.write(createBatch(1));
     await expect.poll(() => counters.taken).toBe(1);
     const drained = listening!.close(20_000);
-    for (let sequence = 2; sequence < 50; sequence++) stream.write(batchOf(sequence));
+    for (let sequence = 2; sequence < 50; sequence++) stream.write(createBatch(sequence));
     counters.open();
     expect((await ended).code).toBe(status.OK);
     expect(await drained).toBe(0);

@@ -20,19 +20,54 @@ export interface HttpRequest {
   /** Alternating names and values, line by line: `headers` joins lines of the same name. */
   readonly rawHeaders: readonly string[];
   readonly caller: Caller;
+  /** How the caller was identified; undefined if it was not. */
+  readonly credential?: Credential | undefined;
   /** The connection that it came by. */
-  readonly socket: { readonly remoteAddress?: string | undefined };
+  readonly socket: RequestSocket;
+}
+
+/** What handlers may know of a connection. `encrypted` is set if it speaks TLS. */
+export interface RequestSocket {
+  readonly remoteAddress?: string | undefined;
+  readonly localAddress?: string | undefined;
+  readonly encrypted?: boolean | undefined;
+}
+
+/** What a caller proved its identity with. */
+export interface Credential {
+  readonly by: "bearer" | "cookie";
+  /** The token. Never put it into a log, the audit or an answer. */
+  readonly token: string;
+  /** The caller now. Throws `unauthenticated` if the token was revoked or has expired since. */
+  identify(): Caller;
 }
 
 export type PathParameters = Readonly<Record<string, string>>;
 
 export type RequestHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** A handler's answer. A body that is not a string is sent as JSON; undefined means none. */
+/**
+ * A handler's answer. A body that is neither a string nor bytes is sent as JSON; undefined means none. `cache-control` is
+ * `no-store` unless `headers` say something else.
+ */
 export interface HttpResponse {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: unknown;
+  /** Called once the head is sent, in place of a body: the answer goes on until it ends the stream. */
+  readonly stream?: ((stream: AnswerStream) => void) | undefined;
+}
+
+/** An answer that is sent bit by bit. */
+export interface AnswerStream {
+  write(text: string): void;
+  /** Bytes that the client has not taken yet. */
+  readonly unreadBytes: number;
+  end(): void;
+  /** Ends the connection at once. */
+  destroy(): void;
+  /** Called once, when the answer is over, on either side. */
+  onClose(listener: () => void): void;
 }
 
 /** Where the answer to one request is written, once. */
@@ -41,6 +76,8 @@ export interface AnswerWriter {
   readonly hasWritten: boolean;
   /** `close`: asks the client to close the connection. Throws, having written nothing, if a header cannot be sent. */
   write(response: HttpResponse, close: boolean): void;
+  /** Writes the head of a response with a `stream`, and hands that over. Absent: streams cannot be written here. */
+  writeStream?(response: HttpResponse): void;
   /** Closes the connection. */
   destroy(): void;
 }

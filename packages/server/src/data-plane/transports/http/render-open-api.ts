@@ -174,7 +174,8 @@ function renderAnswer({
 }
 
 function renderContent(content: Exclude<RouteAnswer<string>["content"], "nothing">): Json {
-  if (content === "text/plain" || content === "application/yaml") return { [content]: { schema: { type: "string" } } };
+  if (content === "text/plain" || content === "text/event-stream" || content === "application/yaml")
+    return { [content]: { schema: { type: "string" } } };
   if (content === "application/json") return { [content]: { schema: { type: "object" } } };
   return { [contentType(content)]: { schema: oneOf(content.map(reference)) } };
 }

@@ -13,7 +13,7 @@ import { type ClientError, maxHeaderBytes, maxHeaders } from "./client-errors.ts
 import type { AnswerWhole } from "./connection.ts";
 import { type Connections, followConnections } from "./connections.ts";
 import { errorResponse, renderError } from "./errors.ts";
-import type { AnswerWriter, HttpResponse, PathParameters, RawRequest } from "./exchange.ts";
+import type { AnswerWriter, Credential, HttpResponse, PathParameters, RawRequest } from "./exchange.ts";
 import { maxBodyBytes, parseJsonBody, parseTextBody } from "./json-body.ts";
 import { PathTable } from "./path-table.ts";
 import { type BodyType, expectBody, readBody } from "./read-body.ts";
@@ -25,6 +25,7 @@ import { readWholeRequest } from "./whole-request.ts";
 /** The caller, and headers for any answer to it. */
 export interface Admission {
   readonly caller: Caller;
+  readonly credential?: Credential | undefined;
   readonly headers?: HttpResponse["headers"] | undefined;
 }
 
@@ -38,6 +39,8 @@ export interface RouteServerOptions<Context extends Service, R extends Route<Con
   readonly admit: Admit<R>;
   /** Headers of every answer of a route; with undefined, of answers outside of any route. */
   readonly headersFor?: ((route: R | undefined) => HttpResponse["headers"]) | undefined;
+  /** Answers requests to paths that are not in the table; undefined if it has no answer either. */
+  readonly answerOther?: ((request: RawRequest) => HttpResponse | Promise<HttpResponse> | undefined) | undefined;
 }
 
 /** How long clients are waited for, and how much of their data is held meanwhile. */
@@ -71,6 +74,7 @@ interface OpenRequest {
   path: string;
   params: PathParameters;
   caller: Caller;
+  credential: Credential | undefined;
   /** Undefined if it is not recorded. */
   span: RequestSpan | undefined;
   /** Headers of its answer, whatever that is. */
@@ -153,6 +157,7 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
       path: "unmatched",
       params: noParams,
       caller: unasked,
+      credential: undefined,
       span: undefined,
       extraHeaders: this.#unroutedHeaders,
     };
@@ -192,11 +197,18 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
       // Before any body is read: problems with an unwanted body do not matter.
       if (expect !== undefined && !/100-continue/i.test(expect)) this.#send(asked, unexpected, true);
       else if (host === undefined && raw.httpVersion === "1.1") this.#send(asked, withoutHost);
-      else if (served === undefined) this.#send(asked, answerUnrouted(found?.byMethod, this.#options.routes));
+      else if (served === undefined) this.#answerUnrouted(asked, found?.byMethod);
       else this.#begin(asked, raw, served);
     } catch (error) {
       this.#sendError(error, asked);
     }
+  }
+
+  #answerUnrouted(asked: OpenRequest, byMethod: ReadonlyMap<string, unknown> | undefined): void {
+    const { raw } = asked;
+    const answered = byMethod === undefined ? this.#options.answerOther?.(raw) : undefined;
+    if (answered === undefined) this.#send(asked, answerUnrouted(byMethod, this.#options.routes));
+    else this.#sendWhenThere(asked, answered, announcesBody(raw.headers));
   }
 
   #begin(asked: OpenRequest, raw: IncomingMessage, served: Served<R>): void {
@@ -224,13 +236,14 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
     if (tracing !== undefined)
       asked.span = tracing.start(this.#options.protocol, spanName, readTraceCarrier(raw.headers));
     asked.extraHeaders = extraHeaders;
-    const { caller, headers } = this.#options.admit(raw, route, params);
+    const { caller, credential, headers } = this.#options.admit(raw, route, params);
     asked.caller = caller;
+    asked.credential = credential;
     if (headers !== undefined) asked.extraHeaders = { ...extraHeaders, ...headers };
   }
 
   #finish(asked: OpenRequest, route: R, buffer: Buffer | undefined, type: BodyType): void {
-    const { raw, caller, span, params } = asked;
+    const { raw, caller, credential, span, params } = asked;
     const isText = type === "yaml" || route.bodyAsText === true;
     try {
       const request = {
@@ -242,6 +255,7 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
         headers: raw.headers,
         rawHeaders: raw.rawHeaders,
         caller,
+        credential,
         socket: raw.socket,
       };
       const context = this.#context;
@@ -249,14 +263,18 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
       const answered = route.handle(request, traced);
       // A body that is not read may never come, and whatever comes next would be mistaken for it.
       const close = route.bodies === undefined && announcesBody(raw.headers);
-      if (!(answered instanceof Promise)) this.#send(asked, answered, close);
-      else
-        answered
-          .then((response) => this.#send(asked, response, close))
-          .catch((error: unknown) => this.#sendError(error, asked));
+      this.#sendWhenThere(asked, answered, close);
     } catch (error) {
       this.#sendError(error, asked);
     }
+  }
+
+  #sendWhenThere(asked: OpenRequest, answered: HttpResponse | Promise<HttpResponse>, close: boolean): void {
+    if (!(answered instanceof Promise)) this.#send(asked, answered, close);
+    else
+      answered
+        .then((response) => this.#send(asked, response, close))
+        .catch((error: unknown) => this.#sendError(error, asked));
   }
 
   #send(asked: OpenRequest, answered: HttpResponse, close = false): void {
@@ -264,7 +282,8 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
     const whole =
       extraHeaders === undefined ? answered : { ...answered, headers: { ...extraHeaders, ...answered.headers } };
     // A client that keeps a connection to a stopping server is asked to open the next one to another.
-    writer.write(whole, close || this.#connections.draining || !this.#context.accepting());
+    if (whole.stream !== undefined && writer.writeStream !== undefined) writer.writeStream(whole);
+    else writer.write(whole, close || this.#connections.draining || !this.#context.accepting());
     this.#connections.onSent(raw.socket);
     const seconds = (performance.now() - sinceMs) / 1_000;
     this.#context.metrics.countHttpRequest(raw.method ?? "", path, whole.status, seconds);

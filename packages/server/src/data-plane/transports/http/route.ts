@@ -49,7 +49,13 @@ export interface Route<Context = HttpContext, Name extends string = SchemaName> 
 export interface RouteAnswer<Name extends string = SchemaName> {
   readonly description: string;
   /** One of these schemas, or text of another type, or no body. */
-  readonly content: readonly Name[] | "text/plain" | "application/json" | "application/yaml" | "nothing";
+  readonly content:
+    | readonly Name[]
+    | "text/plain"
+    | "text/event-stream"
+    | "application/json"
+    | "application/yaml"
+    | "nothing";
   /** Whether it is also available as text, for clients that accept only that. */
   readonly alsoText?: boolean;
   /** Whether it is also available as CSV, for clients that ask for it. */

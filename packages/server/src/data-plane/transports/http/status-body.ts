@@ -38,6 +38,7 @@ function storeView(store: StoreReport): StatusView["store"] {
     problems: problems.slice(0, maxProblems).map(renderPolicyProblem),
     overriddenCount: overridden.length,
     overridden: overridden.slice(0, maxOverridden),
+    disabled: store.disabled.slice(0, maxOverridden),
     nodeId: store.node.id,
     nodeName: store.node.name,
   };

@@ -46,7 +46,7 @@ async function ask(socket: Socket, request: string): Promise<string> {
 
 const post = (body: string, headers = "content-type: application/json\r\n", path = "/v1/check"): string =>
   `POST ${path} HTTP/1.1\r\nhost: a\r\n${headers}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
-const checkOf = (user: string): string => post(`{"dimensions":{"user":"${user}","endpoint":"/all"}}`);
+const createCheck = (user: string): string => post(`{"dimensions":{"user":"${user}","endpoint":"/all"}}`);
 
 /** Without the time, on which the length of an answer depends. */
 const lasting = (answer: string): string =>
@@ -79,8 +79,8 @@ function slowCounters(): { counters: CounterStore; takes: (() => void)[] } {
 describe("a request that arrives whole, after another on its connection", () => {
   // The first request of a connection takes Node's way.
   it.each([
-    ["an allowance", [checkOf("u1"), checkOf("u2")]],
-    ["a denial", [checkOf("u1"), checkOf("u1"), checkOf("u1")]],
+    ["an allowance", [createCheck("u1"), createCheck("u2")]],
+    ["a denial", [createCheck("u1"), createCheck("u1"), createCheck("u1")]],
     ["no limit", [post("{}"), post("{}")]],
     ["a batch", [1, 2].map(() => post('{"checks":[{},{"dimensions":{"user":"u5"}},{"costs":1}]}'))],
     ["no JSON", [post("{"), post("{")]],
@@ -101,7 +101,7 @@ describe("a request that arrives whole, after another on its connection", () => 
   async function answersTo(requests: readonly string[]): Promise<readonly string[]> {
     server = await startHttp(createLimiter({ policies }));
     const socket = open();
-    await ask(socket, checkOf("first"));
+    await ask(socket, createCheck("first"));
     const answers: string[] = [];
     for (const request of requests) answers.push(lasting(await ask(socket, request)));
     socket.destroy();
@@ -114,7 +114,7 @@ describe("a request that arrives whole, after another on its connection", () => 
     const { counters, takes } = slowCounters();
     server = await startHttp(createLimiter({ policies, counters }));
     const socket = open();
-    const first = ask(socket, checkOf("a"));
+    const first = ask(socket, createCheck("a"));
     await expect.poll(() => takes.length).toBe(1);
     takes.shift()!();
     await first;
@@ -122,9 +122,9 @@ describe("a request that arrives whole, after another on its connection", () => 
     socket.on("data", (text) => {
       heard += text;
     });
-    socket.write(checkOf("b"));
+    socket.write(createCheck("b"));
     await expect.poll(() => takes.length).toBe(1);
-    for (const user of ["c", "d"]) socket.write(checkOf(user));
+    for (const user of ["c", "d"]) socket.write(createCheck(user));
     socket.write("GET /livez HTTP/1.1\r\nhost: a\r\n\r\n");
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect([takes.length, heard]).toEqual([1, ""]);
@@ -140,12 +140,12 @@ describe("a request that arrives whole, after another on its connection", () => 
     const { counters, takes } = slowCounters();
     server = await startHttp(createLimiter({ policies, counters }));
     const socket = open();
-    const first = ask(socket, checkOf("a"));
+    const first = ask(socket, createCheck("a"));
     await expect.poll(() => takes.length).toBe(1);
     takes.shift()!();
     await first;
     const answer = nextAnswer(socket);
-    socket.end(checkOf("b"));
+    socket.end(createCheck("b"));
     await expect.poll(() => takes.length).toBe(1);
     // The end of the stream has been seen by then.
     await fetch(`${server.url}/livez`).then((response) => response.text());
@@ -158,11 +158,11 @@ describe("a request that arrives whole, after another on its connection", () => 
     const { counters, takes } = slowCounters();
     server = await startHttp(createLimiter({ policies, counters }));
     const socket = open();
-    const first = ask(socket, checkOf("a"));
+    const first = ask(socket, createCheck("a"));
     await expect.poll(() => takes.length).toBe(1);
     takes.shift()!();
     await first;
-    socket.write(checkOf("b"));
+    socket.write(createCheck("b"));
     await expect.poll(() => takes.length).toBe(1);
     socket.resetAndDestroy();
     await fetch(`${server.url}/livez`).then((response) => response.text());
@@ -174,11 +174,11 @@ describe("a request that arrives whole, after another on its connection", () => 
     let accepting = true;
     server = await startHttp(createLimiter({ policies }), { accepting: () => accepting });
     const socket = open();
-    await ask(socket, checkOf("a"));
-    expect(await ask(socket, checkOf("b"))).toContain("Connection: keep-alive");
+    await ask(socket, createCheck("a"));
+    expect(await ask(socket, createCheck("b"))).toContain("Connection: keep-alive");
     accepting = false;
     const ended = once(socket, "end");
-    expect(await ask(socket, checkOf("c"))).toContain("connection: close");
+    expect(await ask(socket, createCheck("c"))).toContain("connection: close");
     await ended;
   });
 
@@ -186,14 +186,14 @@ describe("a request that arrives whole, after another on its connection", () => 
     server = await startHttp(createLimiter({ policies }));
     const begun = "POST /v1/reset HTTP/1.1\r\nhost: a\r\nx-first: ";
     const cases: readonly [ahead: string, answers: readonly RegExp[]][] = [
-      [checkOf("a") + begun, [/"allowed":true/, /403 Forbidden/]],
+      [createCheck("a") + begun, [/"allowed":true/, /403 Forbidden/]],
       [begun, [/403 Forbidden/]],
-      [`${checkOf("b")}\r\n`, [/"allowed":true/, /"allowed":true/]],
+      [`${createCheck("b")}\r\n`, [/"allowed":true/, /"allowed":true/]],
       [post("[]").slice(0, -1), [/the body is not JSON/, /400 Bad Request/]],
     ];
     for (const [ahead, expected] of cases) {
       const socket = open();
-      await ask(socket, checkOf("first"));
+      await ask(socket, createCheck("first"));
       let heard = "";
       socket.on("data", (text) => {
         heard += text;
@@ -201,7 +201,7 @@ describe("a request that arrives whole, after another on its connection", () => 
       socket.write(ahead);
       // It has been read by then.
       await fetch(`${server.url}/livez`).then((response) => response.text());
-      socket.write(checkOf("c"));
+      socket.write(createCheck("c"));
       await expect.poll(() => heard.match(/HTTP\/1\.1 \d/g)?.length).toBe(expected.length);
       for (const [i, answer] of heard.split(/(?=HTTP\/1\.1 \d)/).entries()) expect(answer).toMatch(expected[i]!);
     }

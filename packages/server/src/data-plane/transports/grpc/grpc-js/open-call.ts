@@ -79,7 +79,7 @@ export class OpenCall {
     this.#connection.calls += 1;
     this.#countRequest();
     this.stream.once("close", () => this.#close());
-    this.#hold(openCallBytes + bytesOf(options.headers));
+    this.#hold(openCallBytes + countHeaderBytes(options.headers));
   }
 
   /** Releases the oldest message of a stream, which its handler has taken. A single request is held until its call ends. */
@@ -248,7 +248,7 @@ function hasSentStatus({ sentTrailers, sentHeaders }: ServerHttp2Stream): boolea
   return sentTrailers !== undefined || sentHeaders?.["grpc-status"] !== undefined;
 }
 
-function bytesOf(headers: IncomingHttpHeaders): number {
+function countHeaderBytes(headers: IncomingHttpHeaders): number {
   let bytes = 0;
   for (const name in headers) bytes += name.length + (headers[name]?.length ?? 0);
   return bytes;

@@ -83,7 +83,7 @@ function register(server: Server, runner: MethodRunner, context: GrpcContext, ga
   const { method } = runner;
 
   function handleUnary(call: ServerUnaryCall<Uint8Array, Uint8Array>, answer: sendUnaryData<Uint8Array>): void {
-    const open = openCallOf(call, gate);
+    const open = findOpenCall(call, gate);
     if (open === undefined) {
       // The caller left before its request was complete.
       runner.count(status.CANCELLED);
@@ -91,7 +91,7 @@ function register(server: Server, runner: MethodRunner, context: GrpcContext, ga
     }
     open.handled = true;
     // A caller that does not read its answers gets no further ones.
-    open.whenRoom(() => runner.runUnary(call.request, unaryCallOf(call, open, runner, context, answer)));
+    open.whenRoom(() => runner.runUnary(call.request, createUnaryCall(call, open, runner, context, answer)));
   }
 
   function handleStream(
@@ -106,20 +106,20 @@ function register(server: Server, runner: MethodRunner, context: GrpcContext, ga
     call.on("finish", () => once(status.OK));
     call.on("error", (error: unknown) => once((error as Partial<StatusObject>).code ?? status.INTERNAL));
     call.on("cancelled", () => once(status.CANCELLED));
-    const open = openCallOf(call, gate);
+    const open = findOpenCall(call, gate);
     if (open === undefined) {
       once(status.CANCELLED);
       return;
     }
     open.handled = true;
     open.countAnswers(call as Answers);
-    const stream = streamOf(call as ServerDuplexStream<Uint8Array, Uint8Array>, open, runner);
+    const stream = createStream(call as ServerDuplexStream<Uint8Array, Uint8Array>, open, runner);
     try {
       const admitAgain = (): void => {
-        leftOf(call);
+        findTimeLeft(call);
         readmit({ authorization: call.metadata.get("authorization")[0]?.toString() }, method, context);
       };
-      const info: StreamCallInfo = Object.assign(infoOf(call, open, context), { admitAgain });
+      const info: StreamCallInfo = Object.assign(createCallInfo(call, open, context), { admitAgain });
       runner.runStream(stream, info, (call as ServerWritableStream<Uint8Array, Uint8Array>).request);
     } catch (error) {
       stream.fail(error);
@@ -136,7 +136,7 @@ function asTheyAre(bytes: Buffer): Buffer {
   return bytes;
 }
 
-function streamOf(
+function createStream(
   call: ServerDuplexStream<Uint8Array, Uint8Array>,
   open: OpenCall,
   runner: MethodRunner,
@@ -166,17 +166,17 @@ function streamOf(
   };
 }
 
-function unaryCallOf(
+function createUnaryCall(
   call: ServerUnaryCall<Uint8Array, Uint8Array>,
   open: OpenCall,
   runner: MethodRunner,
   context: GrpcContext,
   answer: sendUnaryData<Uint8Array>,
 ): UnaryCall {
-  const unary: UnaryCall = Object.assign(infoOf(call, open, context), {
+  const unary: UnaryCall = Object.assign(createCallInfo(call, open, context), {
     // grpc-js ignores what comes too late.
     isOver: false,
-    carrier: carrierOf(call.metadata),
+    carrier: readTraceCarrier(call.metadata),
     answer(response: unknown): void {
       const bytes = runner.codec.write(response);
       open.owe(bytes.length);
@@ -195,19 +195,19 @@ type Asking = {
   sendMetadata(metadata: Metadata): void;
 };
 
-function openCallOf({ metadata }: Asking, gate: CallGate): OpenCall | undefined {
+function findOpenCall({ metadata }: Asking, gate: CallGate): OpenCall | undefined {
   const [id] = metadata.get(callHeader);
   return gate.findCall(String(id));
 }
 
-function infoOf(call: Asking, { caller }: OpenCall, { idempotencyHeader = false }: GrpcContext): CallInfo {
+function createCallInfo(call: Asking, { caller }: OpenCall, { idempotencyHeader = false }: GrpcContext): CallInfo {
   return {
     caller,
     get from(): string {
-      return addressOf(call.getPeer());
+      return readPeerAddress(call.getPeer());
     },
     get deadlineMs(): number | undefined {
-      return leftOf(call);
+      return findTimeLeft(call);
     },
     get metadataId(): CallInfo["metadataId"] {
       return idempotencyHeader ? idFromText(call.metadata.get(idempotencyHeaderName)[0]) : noId;
@@ -223,18 +223,18 @@ function infoOf(call: Asking, { caller }: OpenCall, { idempotencyHeader = false 
 const noId: CallInfo["metadataId"] = {};
 
 /** Where in a trace the call was sent. */
-function carrierOf(metadata: Metadata): TraceCarrier {
+function readTraceCarrier(metadata: Metadata): TraceCarrier {
   const [traceparent] = metadata.get("traceparent");
   const [tracestate] = metadata.get("tracestate");
   return { traceparent: traceparent?.toString(), tracestate: tracestate?.toString() };
 }
 
 /** The address of `127.0.0.1:34567` or `[::1]:34567`; empty where it is none. */
-function addressOf(peer: string): string {
+function readPeerAddress(peer: string): string {
   const ip = parseIp(peer.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1"));
   return ip === undefined ? "" : renderIp(ip);
 }
 
-function leftOf(call: Asking): number | undefined {
+function findTimeLeft(call: Asking): number | undefined {
   return deadlineFrom(Number(call.getDeadline()) - Date.now());
 }

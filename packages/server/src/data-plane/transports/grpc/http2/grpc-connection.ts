@@ -83,7 +83,7 @@ export class GrpcConnection implements ConnectionHost, CallHost {
     return this.held.hasRoom;
   }
 
-  #maxMessageBytesOf({ needs }: Method): number {
+  #maxBytesFor({ needs }: Method): number {
     return needs === "nothing" ? unknownCallers.maxMessageBytes : this.#shared.limits.maxMessageBytes;
   }
 
@@ -157,7 +157,7 @@ export class GrpcConnection implements ConnectionHost, CallHost {
       const caller = admit(asking, method, this.context);
       if (method.needs !== "nothing") this.#shared.held.identify(held);
       else if (!held.known && held.calls >= unknownCallers.openCalls) throw tooManyOpenCalls();
-      const call = new GrpcCall(stream, head, runner, caller, this, timeoutMs, this.#maxMessageBytesOf(method));
+      const call = new GrpcCall(stream, head, runner, caller, this, timeoutMs, this.#maxBytesFor(method));
       stream.receiver = call;
       call.begin();
     } catch (error) {

@@ -118,7 +118,8 @@ export class HeaderBlocks {
     const place = this.#next;
     this.#next = (place + 1) % maxRemembered;
     this.#rememberedBytes +=
-      bytesOf(one) - (this.#remembered[place] === undefined ? 0 : bytesOf(this.#remembered[place]));
+      countRememberedBytes(one) -
+      (this.#remembered[place] === undefined ? 0 : countRememberedBytes(this.#remembered[place]));
     this.#remembered[place] = one;
   }
 
@@ -129,7 +130,7 @@ export class HeaderBlocks {
   }
 }
 
-function bytesOf({ block, head }: Remembered): number {
+function countRememberedBytes({ block, head }: Remembered): number {
   return block.length + head.bytes;
 }
 

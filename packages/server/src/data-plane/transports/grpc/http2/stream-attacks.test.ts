@@ -18,7 +18,7 @@ afterEach(() => server.close());
 
 const path = (method: string): string => `/sluice.v1.RateLimiter/${method}`;
 const check = CheckRequest.fromPartial({ dimensions: { user: "ada" } });
-const batchOf = (checks: number): Buffer =>
+const createBatch = (checks: number): Buffer =>
   message(
     CheckBatchRequest.encode(
       CheckBatchRequest.fromPartial({ checks: Array.from({ length: checks }, () => ({ ...check, details: true })) }),
@@ -33,7 +33,7 @@ const call = (id: number): Buffer =>
 const cancel = (id: number): Buffer => frame(FrameType.resetStream, 0, id, uint32(ErrorCode.cancel));
 
 function batchCall(id: number): Buffer {
-  const bytes = batchOf(1_000);
+  const bytes = createBatch(1_000);
   const frames = [begin(id, "CheckBatch")];
   for (let at = 0; at < bytes.length; at += maxPayload)
     frames.push(
@@ -141,7 +141,7 @@ describe("many small messages in one frame", () => {
     await server.listen(undefined, { turns: new ShortTurns() });
     const client = await server.attack(windowSetting(maxWindow));
     client.send(frame(FrameType.windowUpdate, 0, 0, uint32(maxWindow - 65_535)), begin(1, "CheckStream"));
-    const one = batchOf(1);
+    const one = createBatch(1);
     const messages = Math.floor(maxPayload / one.length);
     client.send(frame(FrameType.data, Flag.endStream, 1, Buffer.concat(Array.from({ length: messages }, () => one))));
     let most = 0;
@@ -163,7 +163,7 @@ describe("cancelled streams", () => {
     const held = { perConnection: mebibyte, knownCallers: 2 * mebibyte, unknownCallers: mebibyte };
     await server.listen(counters, { held });
     const attacker = await server.attack();
-    const batch = batchOf(1);
+    const batch = createBatch(1);
     for (let i = 0; i < 1_000; i++) {
       const id = 2 * i + 1;
       attacker.send(begin(id, "CheckStream"), frame(FrameType.data, 0, id, batch), cancel(id));

@@ -59,7 +59,7 @@ export class HpackDecoder {
       sink.field(name, value);
       return;
     }
-    const age = this.#ageOf(index);
+    const age = this.#ageAt(index);
     sink.field(this.table.nameAt(age), this.table.valueAt(age));
   }
 
@@ -72,10 +72,10 @@ export class HpackDecoder {
   }
 
   #nameAt(index: number): string {
-    return index < staticTable.length ? staticTable[index]![0] : this.table.nameAt(this.#ageOf(index));
+    return index < staticTable.length ? staticTable[index]![0] : this.table.nameAt(this.#ageAt(index));
   }
 
-  #ageOf(index: number): number {
+  #ageAt(index: number): number {
     const age = index - staticTable.length;
     if (age >= this.table.count) throw new CompressionError(`there is no field at the index ${index}`);
     return age;

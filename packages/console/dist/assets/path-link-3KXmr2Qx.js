@@ -1,0 +1,1 @@
+import{t as e}from"./useRouter-Bg60MhYY.js";import{t}from"./jsx-runtime-DyZJNswf.js";var n=t();function r({href:t,onClick:r,...i}){let a=e(),o=e=>{r?.(e),e.defaultPrevented||e.button!==0||e.metaKey||e.ctrlKey||e.shiftKey||e.altKey||(e.preventDefault(),a.navigate({href:t}))};return(0,n.jsx)(`a`,{...i,href:t,onClick:o})}export{r as t};

@@ -1,0 +1,1 @@
+import{t as e}from"./path-link-3KXmr2Qx.js";import{t}from"./jsx-runtime-DyZJNswf.js";var n=t();function r({id:t}){return t===``||t==="default"?t:(0,n.jsx)(e,{className:`font-medium text-accent underline decoration-1 underline-offset-2 hover:decoration-2`,href:`/policies/${encodeURIComponent(t)}`,children:t})}export{r as t};

@@ -1,0 +1,1 @@
+import{t as e}from"./queryOptions-Dfvzj6n2.js";import{o as t}from"./button-DyrFIyaW.js";var n=e({queryKey:[`status`],queryFn:({signal:e})=>t(`GET`,`status`,{signal:e}),refetchInterval:3e3});export{n as t};

@@ -1,0 +1,28 @@
+import type { SessionBody } from "@sluice/protocol/admin";
+import { queryOptions } from "@tanstack/react-query";
+import { ApiError } from "../api/api-error.ts";
+import { ask } from "../api/ask.ts";
+
+export type Credentials = { readonly token: string } | { readonly code: string };
+
+export function signIn(credentials: Credentials): Promise<SessionBody> {
+  return ask("POST", "session", { body: credentials });
+}
+
+export function signOut(): Promise<void> {
+  return ask("DELETE", "session");
+}
+
+/** Undefined: not signed in. */
+export const sessionQuery = queryOptions({
+  queryKey: ["session"],
+  queryFn: async ({ signal }): Promise<SessionBody | null> => {
+    try {
+      return await ask<SessionBody>("GET", "session", { signal });
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 401) return null;
+      throw error;
+    }
+  },
+  staleTime: 60_000,
+});

@@ -1,0 +1,33 @@
+import { parsePolicies } from "sluice";
+import { expect, it } from "vitest";
+import { findHeadroom, type PeaksByStep } from "./find-headroom.ts";
+
+const none: PeaksByStep = { minute: [], hour: [], day: [] };
+
+function policyOf(limits: readonly object[]) {
+  return parsePolicies({ policies: [{ id: "p", match: {}, limits, on_failure: "open" }] }).policies[0]!;
+}
+
+it("finds the window that came closest, by periods that fit it", () => {
+  const policy = policyOf([
+    { by: ["tenant"], windows: ["10/s", "1000/h"] },
+    { by: [], windows: ["60000/d"] },
+  ]);
+  const peaks = {
+    minute: [{ policy: "p", limit: "tenant", dimension: "tenant", cost: 300 }],
+    hour: [{ policy: "p", limit: "tenant", dimension: "tenant", cost: 900 }],
+    day: [{ policy: "p", limit: "all", dimension: "", cost: 6_000 }],
+  };
+  expect(findHeadroom(policy, peaks)).toEqual({
+    ...{ share: 0.9, limit: "tenant", window: "1000/h", cost: 900, capacity: 1_000, step: "hour" },
+  });
+  expect(findHeadroom(policy, { ...peaks, hour: [] })).toMatchObject({ share: 0.5, window: "10/s", capacity: 600 });
+});
+
+it("knows nothing of limits by several dimensions, of others' peaks, and of quotas that never refill", () => {
+  const peak = { policy: "p", limit: "tenant,user", dimension: "tenant", cost: 5 };
+  const all = { minute: [peak], hour: [peak], day: [peak] };
+  expect(findHeadroom(policyOf([{ by: ["tenant", "user"], windows: ["10/m"] }]), all)).toBeUndefined();
+  const other = { ...peak, limit: "tenant", policy: "q" };
+  expect(findHeadroom(policyOf([{ by: ["tenant"], windows: ["10/m"] }]), { ...none, minute: [other] })).toBeUndefined();
+});
