@@ -223,9 +223,11 @@ export function describeFailing(protocol: "grpc" | "http"): void {
       await expect.poll(inTime, { timeout: patientMs }).toBe(true);
       proxy.delayMs = 60_000;
       const answers = await Promise.all([limiter.check(request), limiter.check(request)]);
+      // A busy machine may keep this process from running for all of the deadline.
+      const degraded = expect.stringMatching(/^(storage_timeout|process_starved)$/);
       expect(answers).toMatchObject([
-        { allowed: false, degraded: "storage_timeout" },
-        { allowed: false, degraded: "storage_timeout" },
+        { allowed: false, degraded },
+        { allowed: false, degraded },
       ]);
       proxy.heal();
       await expect.poll(inTime, { timeout: patientMs }).toBe(true);
