@@ -295,7 +295,7 @@ export interface Tables {
   };
   /** One row, whose id is 1. */
   readonly sluice_schema: { readonly id: number; readonly version: number };
-  /** Written and read by `queries/usage.ts` alone, as sums. */
+  /** Written by `queries/add-usage.ts` and `queries/roll-up-usage.ts` alone, as sums. */
   readonly sluice_usage_series: {
     readonly id: number;
     readonly policy: string;

@@ -1,16 +1,19 @@
 import type { StoreChange, StoreNote, StoreView } from "../policy-store.ts";
 import type { Session } from "../transact.ts";
+import { createUsageNote } from "./add-usage.ts";
 import { createAuditNote, createAuditView } from "./audit.ts";
 import { createDenialNote, createDenialView } from "./denials.ts";
 import { createExceptionChange, createExceptionView } from "./exceptions.ts";
+import { createKnownSubjectsView } from "./known-subjects.ts";
 import { createNodeNote, createNodeView } from "./nodes.ts";
 import { createPolicyChange, createPolicyView } from "./policies.ts";
 import { createPulseChange, createPulseView } from "./pulse.ts";
+import { createUsageUpkeep } from "./roll-up-usage.ts";
 import { createRolloutChange, createRolloutView, createTallyNote } from "./rollouts.ts";
 import { createSubjectChange, createSubjectView } from "./subjects.ts";
 import { createTokenChange, createTokenNote, createTokenView } from "./tokens.ts";
-import { createUsageNote, createUsageView } from "./usage.ts";
 import { createUsageTopsView } from "./usage-tops.ts";
+import { createUsageView } from "./usage-view.ts";
 
 /** The reads available in every transaction. */
 export function createStoreView(session: Session): StoreView {
@@ -25,6 +28,7 @@ export function createStoreView(session: Session): StoreView {
     ...createNodeView(session),
     ...createUsageView(session),
     ...createUsageTopsView(session),
+    ...createKnownSubjectsView(session),
     ...createDenialView(session),
   };
 }
@@ -38,6 +42,7 @@ export function createStoreNote(session: Session): StoreNote {
     ...createAuditNote(session),
     ...createNodeNote(session),
     ...createUsageNote(session),
+    ...createUsageUpkeep(session),
     ...createDenialNote(session),
   };
 }

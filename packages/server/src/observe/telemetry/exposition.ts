@@ -16,6 +16,16 @@ export interface Sample {
   readonly part?: { readonly suffix: "_bucket"; readonly le: number } | { readonly suffix: "_sum" | "_count" };
 }
 
+/** A metric with one series, which has no labels. */
+export function gauge(name: string, help: string, read: () => number): Family {
+  return { name, help, type: "gauge", labels: [], samples: () => [{ labels: [], value: read() }] };
+}
+
+/** The same, for a number that only grows. */
+export function counter(name: string, help: string, read: () => number): Family {
+  return { name, help, type: "counter", labels: [], samples: () => [{ labels: [], value: read() }] };
+}
+
 export const expositionType = "text/plain; version=0.0.4; charset=utf-8";
 
 /** Renders Prometheus' text format. `constant` are labels that every sample has. */

@@ -1,17 +1,10 @@
 import type { LeasedCountersStats } from "sluice/internal";
-import type { Family } from "./exposition.ts";
+import { type Family, gauge } from "./exposition.ts";
 
 export type LeaseStats = LeasedCountersStats;
 
 /** Metrics of tokens taken from counter servers, to be spent here. */
 export function leaseMetrics(leases: () => LeaseStats): readonly Family[] {
-  const one = (name: string, help: string, read: (stats: LeaseStats) => number): Family => ({
-    name,
-    help,
-    type: "gauge",
-    labels: [],
-    samples: () => [{ labels: [], value: read(leases()) }],
-  });
   const by = (
     name: string,
     help: string,
@@ -25,13 +18,13 @@ export function leaseMetrics(leases: () => LeaseStats): readonly Family[] {
     samples: () => Object.entries(read(leases())).map(([word, value]) => ({ labels: [word], value })),
   });
   return [
-    one("sluice_leases", "Leases held now.", (stats) => stats.leases),
-    one(
+    gauge("sluice_leases", "Leases held now.", () => leases().leases),
+    gauge(
       "sluice_leases_stale",
       "Leases beyond their time that are still spent, because the counters do not answer.",
-      ({ stale }) => stale,
+      () => leases().stale,
     ),
-    one("sluice_lease_tokens_in_hand", "Units of cost that leases have left.", ({ tokens }) => tokens),
+    gauge("sluice_lease_tokens_in_hand", "Units of cost that leases have left.", () => leases().tokens),
     by(
       "sluice_lease_decisions_total",
       "Decisions by where they were made: from a lease, by a remembered denial, or by the counters.",

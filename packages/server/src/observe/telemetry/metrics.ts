@@ -6,7 +6,7 @@ import { shareWork } from "../share-work.ts";
 import type { NearLimits } from "./capacity-log.ts";
 import { DecisionMetrics } from "./decision-metrics.ts";
 import type { DecisionTotals } from "./decision-totals.ts";
-import { expositionType, type Family, renderSlices } from "./exposition.ts";
+import { counter, expositionType, type Family, gauge, renderSlices } from "./exposition.ts";
 import { type HotKeyMetricsOptions, hotKeyMetrics } from "./hot-key-metrics.ts";
 import { type LeaseStats, leaseMetrics } from "./lease-metrics.ts";
 import { type LeaseOutcome, LeaseRequestMetrics } from "./lease-request-metrics.ts";
@@ -14,7 +14,7 @@ import { type MemoryStats, memoryMetrics } from "./memory-metrics.ts";
 import { PolicyMetrics, type PolicyMetricsSources } from "./policy-metrics.ts";
 import { type RedisStats, redisMetrics } from "./redis-metrics.ts";
 import { RequestMetrics } from "./request-metrics.ts";
-import { type Count, Tally } from "./tally.ts";
+import { type Count, Tally, tallied } from "./tally.ts";
 import { type UsageEventMetricsSources, usageEventMetrics } from "./usage-event-metrics.ts";
 
 /** Why checks are refused without being decided: too many are waiting, or arriving. */
@@ -115,12 +115,12 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const previewHits: Count = { count: 0 };
   const families: Family[] = [
     ...decisions.families,
-    single("counter", "sluice_preview_cache_hits_total", "Previews answered from memory.", () => previewHits.count),
-    tallied("sluice_check_errors_total", "Checks that could not be decided, by error code.", "code", errors),
+    counter("sluice_preview_cache_hits_total", "Previews answered from memory.", () => previewHits.count),
+    tallied("sluice_check_errors_total", "Checks that could not be decided, by error code.", ["code"], errors),
     tallied(
       "sluice_shed_checks_total",
       "Checks refused at once because too many were waiting (pending) or arriving (rate).",
-      "reason",
+      ["reason"],
       shed,
     ),
     ...leaseRequests.families,
@@ -197,7 +197,7 @@ function listFamilies(sources: MetricsSources): readonly Family[] {
   const families: Family[] = [];
   if (store !== undefined) families.push(...store.families);
   if (pending !== undefined)
-    families.push(single("gauge", "sluice_pending_checks", "Checks that wait for counters now.", pending));
+    families.push(gauge("sluice_pending_checks", "Checks that wait for counters now.", pending));
   if (counters !== undefined) families.push(...memoryMetrics(counters));
   if (redis !== undefined) families.push(...redisMetrics(redis));
   if (leases !== undefined) families.push(...leaseMetrics(leases));
@@ -212,12 +212,4 @@ function listFamilies(sources: MetricsSources): readonly Family[] {
       samples: () => Object.entries(spans()).map(([outcome, value]) => ({ labels: [outcome], value })),
     });
   return families;
-}
-
-function single(type: "counter" | "gauge", name: string, help: string, read: () => number): Family {
-  return { name, help, type, labels: [], samples: () => [{ labels: [], value: read() }] };
-}
-
-function tallied(name: string, help: string, label: string, tally: Tally): Family {
-  return { name, help, type: "counter", labels: [label], samples: () => tally.samples() };
 }

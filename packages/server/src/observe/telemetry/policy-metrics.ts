@@ -1,5 +1,5 @@
 import type { PolicySet } from "sluice";
-import type { Family, Sample } from "./exposition.ts";
+import { counter, type Family, gauge, type Sample } from "./exposition.ts";
 
 /** How policy files are applied, and how many policies there are. */
 export class PolicyMetrics {
@@ -10,11 +10,11 @@ export class PolicyMetrics {
   #reloads = 0;
   #failures = 0;
   #inStep = true;
-  #takenUpMs: number;
+  #appliedMs: number;
 
   constructor({ generation, snapshot }: PolicyMetricsSources, nowMs: () => number = Date.now) {
     this.#nowMs = nowMs;
-    this.#takenUpMs = nowMs();
+    this.#appliedMs = nowMs();
     this.families = this.#createFamilies(generation, snapshot);
   }
 
@@ -22,7 +22,7 @@ export class PolicyMetrics {
     if (successful) this.#reloads += 1;
     else this.#failures += 1;
     this.#inStep = successful;
-    if (successful) this.#takenUpMs = this.#nowMs();
+    if (successful) this.#appliedMs = this.#nowMs();
   }
 
   /** The policies in force have not been those on disk since the start. */
@@ -40,38 +40,23 @@ export class PolicyMetrics {
   }
 
   #createFamilies(generation: () => number, snapshot: PolicyMetricsSources["snapshot"]): readonly Family[] {
-    const one = (type: "counter" | "gauge", name: string, help: string, read: () => number): Family => ({
-      name,
-      help,
-      type,
-      labels: [],
-      samples: () => [{ labels: [], value: read() }],
-    });
     const families: Family[] = [
-      one("gauge", "sluice_config_generation", "Generation of the policies in force.", generation),
-      one(
-        "counter",
-        "sluice_config_reloads_total",
-        "Times the policies were replaced by changed ones.",
-        () => this.#reloads,
-      ),
-      one(
-        "counter",
+      gauge("sluice_config_generation", "Generation of the policies in force.", generation),
+      counter("sluice_config_reloads_total", "Times the policies were replaced by changed ones.", () => this.#reloads),
+      counter(
         "sluice_config_reload_failures_total",
         "Times changed policies were refused; the last good ones stay.",
         () => this.#failures,
       ),
-      one(
-        "gauge",
+      gauge(
         "sluice_config_last_reload_successful",
         "1 while the policies in force are those on disk, 0 while the ones on disk are refused.",
         () => Number(this.#inStep),
       ),
-      one(
-        "gauge",
+      gauge(
         "sluice_config_last_reload_success_timestamp_seconds",
         "When the policies in force were applied.",
-        () => this.#takenUpMs / 1_000,
+        () => this.#appliedMs / 1_000,
       ),
       {
         name: "sluice_policies",
@@ -87,18 +72,16 @@ export class PolicyMetrics {
         labels: ["policy", "owner"],
         samples: () => this.#owners,
       },
-      one("gauge", "sluice_domains", "Domains that have policies.", () => this.#domains.size),
+      gauge("sluice_domains", "Domains that have policies.", () => this.#domains.size),
     ];
     if (snapshot !== undefined)
       families.push(
-        one(
-          "gauge",
+        gauge(
           "sluice_config_from_snapshot",
           "1 while the policies in force come from the snapshot on disk, because the policy files cannot be used.",
           () => Number(snapshot().inUse),
         ),
-        one(
-          "gauge",
+        gauge(
           "sluice_config_snapshot_timestamp_seconds",
           "When the snapshot on disk was written; 0 while there is none.",
           () => (snapshot().writtenMs ?? 0) / 1_000,

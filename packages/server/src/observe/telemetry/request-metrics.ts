@@ -1,7 +1,7 @@
 import { type Protocol, protocols } from "../../protocol.ts";
 import { type Buckets, createBuckets, durationBounds, histogramSamples, observe } from "./buckets.ts";
 import type { Family, Sample } from "./exposition.ts";
-import { type Count, Tally } from "./tally.ts";
+import { type Count, Tally, tallied } from "./tally.ts";
 
 const httpMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
@@ -53,24 +53,17 @@ export class RequestMetrics {
   }
 
   #createFamilies(connections: (() => Readonly<Record<Protocol, number>>) | undefined): readonly Family[] {
-    const counter = (name: string, help: string, labels: readonly string[], tally: Tally): Family => ({
-      name,
-      help,
-      type: "counter",
-      labels,
-      samples: () => tally.samples(),
-    });
     const durations = this.#durations;
     const families: Family[] = [
-      counter("sluice_protocol_checks_total", "Checks asked, by protocol.", ["protocol"], this.#checks),
-      counter("sluice_http_requests_total", "HTTP requests answered.", ["method", "route", "status"], this.#http),
-      counter(
+      tallied("sluice_protocol_checks_total", "Checks asked, by protocol.", ["protocol"], this.#checks),
+      tallied("sluice_http_requests_total", "HTTP requests answered.", ["method", "route", "status"], this.#http),
+      tallied(
         "sluice_grpc_calls_total",
         "gRPC calls answered, by method and status code.",
         ["method", "code"],
         this.#grpc,
       ),
-      counter(
+      tallied(
         "sluice_resp_commands_total",
         "Commands of Redis clients answered, by name and outcome.",
         ["command", "outcome"],
@@ -88,7 +81,7 @@ export class RequestMetrics {
           }
         },
       },
-      counter(
+      tallied(
         "sluice_connections_turned_away_total",
         "Connections turned away, by protocol and reason: too many open, no TLS, or a client that is not let in.",
         ["protocol", "reason"],

@@ -1,4 +1,4 @@
-import type { Sample } from "./exposition.ts";
+import type { Family, Sample } from "./exposition.ts";
 
 /** Counts by labels, in bounded number: anything beyond that is counted under `other`. */
 export class Tally {
@@ -70,4 +70,9 @@ function* listSamples(branch: Branch, depth: number, labels: readonly string[]):
     if (depth === 1) yield { labels: path, value: (next as Count).count };
     else yield* listSamples(next as Branch, depth - 1, path);
   }
+}
+
+/** A metric with a series for each of a tally's labels. */
+export function tallied(name: string, help: string, labels: readonly string[], tally: Tally): Family {
+  return { name, help, type: "counter", labels, samples: () => tally.samples() };
 }

@@ -1,4 +1,4 @@
-import type { Family, Sample } from "./exposition.ts";
+import { counter, type Family, gauge, type Sample } from "./exposition.ts";
 
 /** How usage events fare, at a scrape. */
 export interface UsageEventReading {
@@ -30,10 +30,6 @@ export function usageEventMetrics({ read, stats }: UsageEventMetricsSources): re
     ...{ name, help, type, labels: ["sink"] },
     samples: () => read().sinks.map((one) => ({ labels: [one.sink], value: value(one) })),
   });
-  const one = (type: "counter" | "gauge", name: string, help: string, value: () => number): Family => ({
-    ...{ name, help, type, labels: [] },
-    samples: () => [{ labels: [], value: value() }],
-  });
   const families: Family[] = [
     bySink("gauge", "sluice_usage_events_waiting", "Usage events that wait for a sink.", ({ waiting }) => waiting),
     bySink("counter", "sluice_usage_events_sent_total", "Usage events that a sink accepted.", ({ sent }) => sent),
@@ -53,14 +49,12 @@ export function usageEventMetrics({ read, stats }: UsageEventMetricsSources): re
           Object.entries(dropped).map(([reason, value]) => ({ labels: [sink, reason], value })),
         ),
     },
-    one(
-      "counter",
+    counter(
       "sluice_usage_events_untracked_decisions_total",
       "Decisions summed up under the subject (other), because too many subjects have a summary.",
       () => stats().untracked,
     ),
-    one(
-      "counter",
+    counter(
       "sluice_usage_events_errors_total",
       "Decisions of which no usage event could be made, because of a defect.",
       () => stats().failed,
@@ -69,20 +63,17 @@ export function usageEventMetrics({ read, stats }: UsageEventMetricsSources): re
   if (read().spill === undefined) return families;
   return [
     ...families,
-    one(
-      "gauge",
+    gauge(
       "sluice_usage_events_spill_bytes",
       "Bytes of the spill file of usage events.",
       () => read().spill?.bytes ?? 0,
     ),
-    one(
-      "counter",
+    counter(
       "sluice_usage_events_unspilled_total",
       "Usage events that the spill file had no room for, or could not be written to it.",
       () => read().spill?.unkept ?? 0,
     ),
-    one(
-      "counter",
+    counter(
       "sluice_usage_events_replayed_total",
       "Usage events read back from the spill file at the start.",
       () => read().spill?.replayed ?? 0,
