@@ -25,7 +25,7 @@ import type { Settings } from "../settings/settings.ts";
 import { CounterRefreshes } from "./counter-refreshes.ts";
 import { type Addresses, createTransports } from "./create-transports.ts";
 import { FilePolicies } from "./file-policies.ts";
-import { makeStartLink, openConsole } from "./open-console.ts";
+import { hasConsole, makeStartLink, openConsole } from "./open-console.ts";
 import { openLimiter } from "./open-limiter.ts";
 import { openLive } from "./open-live.ts";
 import { openMetrics } from "./open-metrics.ts";
@@ -50,6 +50,8 @@ export interface Daemon {
   readonly storeAt: string | undefined;
   /** The first admin token of the policy store, if this start created it. */
   readonly firstToken: FirstToken | undefined;
+  /** The address of the console in a browser; undefined if there is none. */
+  readonly consoleAt: string | undefined;
   /**
    * A link that signs in to the console once, as admin. For a person at the terminal alone: never log it. Undefined if there is no
    * console.
@@ -290,6 +292,7 @@ async function openToCallers(options: DaemonOptions, parts: OpenParts, core: Cor
     },
     storeAt: core.store?.store.where,
     firstToken: node?.firstToken,
+    consoleAt: hasConsole(console) && addresses.admin[0] !== undefined ? `${addresses.admin[0]}/` : undefined,
     makeConsoleLink(): string | undefined {
       const [address] = addresses.admin;
       const link = console && address && makeStartLink(console);

@@ -32,6 +32,11 @@ async function readFiles(log: Logger): Promise<ConsoleOptions["files"]> {
   }
 }
 
+/** Whether there is a console to open. */
+export function hasConsole(console: ConsoleOptions | undefined): boolean {
+  return console !== undefined && typeof console.files !== "string";
+}
+
 /** The path and fragment that sign in the person who sees the server start. Undefined if there is no console to open. */
 export function makeStartLink({ files, codes }: ConsoleOptions): string | undefined {
   if (typeof files === "string") return undefined;

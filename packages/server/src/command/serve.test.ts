@@ -20,9 +20,12 @@ it("greets with paths as they are from here, and with the first token in a termi
   expect(later).not.toContain("token");
 });
 
-it("shows the link to the console that it is given", () => {
+it("shows where the console is, and the link that it is given", () => {
   const addresses = { http: [], grpc: [], resp: [], admin: ["http://127.0.0.1:8090"] };
-  const consoleLink = "http://127.0.0.1:8090/#code=x";
-  const greeting = renderGreeting(addresses, undefined, parsePolicies({ policies: [] }), "memory", { consoleLink });
+  const consoleAt = "http://127.0.0.1:8090/";
+  const consoleLink = `${consoleAt}#code=x`;
+  const given = { consoleAt, consoleLink };
+  const greeting = renderGreeting(addresses, undefined, parsePolicies({ policies: [] }), "memory", given);
   expect(greeting).toContain(`sluice console prints another:\n\n  ${consoleLink}\n`);
+  expect(greeting).toContain(`  console    ${consoleAt}\n`);
 });

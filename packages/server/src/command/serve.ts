@@ -113,12 +113,14 @@ async function serveHere(
 
 /** The first token and the link are shown in a terminal alone: what is written anywhere else is kept, and read by others. */
 function renderAnnouncement(daemon: Daemon, { config }: Settings, isTerminal: boolean): Announcement {
-  const { limiter, addresses, countersAt: counters, storeAt: store, firstToken } = daemon;
+  const { limiter, addresses, countersAt: counters, storeAt: store, firstToken, consoleAt } = daemon;
   const { policySet } = limiter.snapshot;
   const consoleLink = isTerminal ? daemon.makeConsoleLink() : undefined;
   return {
     fields: { ...addresses, policies: countPolicies(policySet), path: config, store, counters, version },
-    greeting: renderGreeting(addresses, config, policySet, counters, { store, firstToken, consoleLink, isTerminal }),
+    greeting: renderGreeting(addresses, config, policySet, counters, {
+      ...{ store, firstToken, consoleAt, consoleLink, isTerminal },
+    }),
   };
 }
 
@@ -205,6 +207,7 @@ function stopSignalsFor(hangUp: HangUp): readonly NodeJS.Signals[] {
 interface GreetingOptions {
   readonly store?: string | undefined;
   readonly firstToken?: FirstToken | undefined;
+  readonly consoleAt?: string | undefined;
   /** A link that signs in to the console once. */
   readonly consoleLink?: string | undefined;
   /** Whether the token itself may be shown. */
@@ -217,7 +220,7 @@ export function renderGreeting(
   config: string | undefined,
   policySet: PolicySet,
   counters: string = "memory",
-  { store, firstToken, consoleLink, isTerminal = false }: GreetingOptions = {},
+  { store, firstToken, consoleAt, consoleLink, isTerminal = false }: GreetingOptions = {},
 ): string {
   const lines = [["policies", renderSource(config, store, policySet)]];
   if (counters !== "memory") lines.push(["counters", counters]);
@@ -230,6 +233,7 @@ export function renderGreeting(
       ["look", `GET  ${url}/v1/policies  /v1/status  /readyz  /livez  /metrics  /openapi.json`],
     );
   if (addresses.admin[0] !== undefined) lines.push(["control", `${addresses.admin[0]}/api/v1/policies`]);
+  if (consoleAt !== undefined) lines.push(["console", consoleAt]);
   const others = [...addresses.grpc, ...addresses.resp, ...addresses.http.filter((address) => address !== url)];
   if (others.length > 0) lines.push(["also", others.join("  ")]);
   const example = url?.startsWith("http:")
