@@ -1,8 +1,8 @@
 import type { Limiter } from "sluice";
 import { type Access, openAccess } from "../data-plane/access/access.ts";
 import { type Role, rolePermissions } from "../data-plane/access/roles.ts";
+import { createDecide } from "../data-plane/service/create-decide.ts";
 import { createService, type ServiceOptions } from "../data-plane/service/create-service.ts";
-import { createDecide } from "../data-plane/service/decide.ts";
 import type { Service } from "../data-plane/service/service.ts";
 import { readServerStatus } from "../data-plane/status/server-status.ts";
 import { createDoor, type DoorOptions } from "../data-plane/transports/door.ts";

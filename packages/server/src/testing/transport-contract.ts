@@ -12,8 +12,8 @@ import {
 import { failingCounters } from "sluice/testing";
 import type { Access } from "../data-plane/access/access.ts";
 import { type Role, rolePermissions, roles } from "../data-plane/access/roles.ts";
+import { createDecide } from "../data-plane/service/create-decide.ts";
 import type { ServiceOptions } from "../data-plane/service/create-service.ts";
-import { createDecide } from "../data-plane/service/decide.ts";
 import type { Service } from "../data-plane/service/service.ts";
 import { createMetrics } from "../observe/telemetry/metrics.ts";
 import { createTestService } from "./test-service.ts";

@@ -3,11 +3,11 @@ import { type Problem, SluiceError } from "sluice";
 import { renameProblems } from "../../control-plane/admin-api/rename-problems.ts";
 import type { Changed, ExpectingOptions } from "../../control-plane/change.ts";
 import { invalidField, invalidRequest, notFound } from "../../control-plane/control-errors.ts";
+import { createYield } from "../../control-plane/create-yield.ts";
 import { defaultPolicyId, readDocument } from "../../control-plane/documents/read-documents.ts";
 import type { PolicyControl, StoredPolicy } from "../../control-plane/policy-control.ts";
 import type { Actor } from "../../data-plane/access/actor.ts";
 import { VersionConflict } from "../../data-plane/service/version-conflict.ts";
-import { createTurns } from "../../turns.ts";
 import { readRules } from "./read-rules.ts";
 import { type Rule, renderRuleId, renderRuleKey, splitRuleId } from "./rule.ts";
 import { type RuleVocabulary, renameProblem, type WrittenRule } from "./rule-vocabulary.ts";
@@ -269,11 +269,11 @@ async function findSiblingsByKey(
   written: WrittenRule,
 ): Promise<SiblingRules | undefined> {
   const key = renderRuleKey(written);
-  const turns = createTurns();
+  const yieldIfDue = createYield();
   for (let after: string | undefined; ; ) {
     const { items, next } = await policies.list(actor, { after, limit: 1_000 });
     for (const stored of items) {
-      await turns.pass();
+      await yieldIfDue();
       const read = readRules(stored.id, stored.document);
       if (read.kind === "rules" && renderRuleKey(read.rules[0]) === key) return { stored, rules: read.rules };
     }

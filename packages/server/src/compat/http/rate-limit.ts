@@ -1,6 +1,6 @@
 import { type CheckRequest, type Decision, type PolicySet, type Problem, renderHeaders, SluiceError } from "sluice";
 import { parseShape } from "sluice/shape";
-import { whenDecided } from "../../data-plane/service/decide.ts";
+import { whenDecided } from "../../data-plane/service/create-decide.ts";
 import { decisionStatus } from "../../data-plane/transports/http/answer-decision.ts";
 import type { HttpContext, HttpRequest, HttpResponse } from "../../data-plane/transports/http/exchange.ts";
 import { headerId } from "../../data-plane/transports/idempotency-key.ts";

@@ -1,7 +1,7 @@
 import { type Decision, renderHeaders } from "sluice";
 import { canonicalValue, maxDimensionLength } from "sluice/internal";
 import { described, objectOf, parseShape, refine, type Shape, text } from "sluice/shape";
-import { whenDecided } from "../../data-plane/service/decide.ts";
+import { whenDecided } from "../../data-plane/service/create-decide.ts";
 import { findIpProblem } from "../../data-plane/service/find-ip-problem.ts";
 import { decisionStatus } from "../../data-plane/transports/http/answer-decision.ts";
 import type { HttpContext, HttpRequest, HttpResponse } from "../../data-plane/transports/http/exchange.ts";

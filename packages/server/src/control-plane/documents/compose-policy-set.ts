@@ -2,7 +2,7 @@ import type { SubjectLimitRecord } from "@sluice/sql";
 import type { Policy, PolicySet, Problem, SubjectEntry } from "sluice";
 import { defaultPolicy, type SubjectLimit, type Trial } from "sluice/internal";
 import { assemblePolicies, type PolicyPart, type Sited } from "sluice/policy-text";
-import { createTurns } from "../../turns.ts";
+import { createYield } from "../create-yield.ts";
 import { byPrecedence } from "./by-precedence.ts";
 import { createDocumentReader, type DocumentReader, defaultPolicyId, type ReadDocument } from "./read-documents.ts";
 import { currentPercent, isOnTrial, type StoredRows } from "./stored-rows.ts";
@@ -45,11 +45,11 @@ export async function composeInTurns(
   options: ComposeOptions = {},
 ): Promise<ComposedPolicies> {
   const steps = composeInSteps(rows, nowMs, options);
-  const turns = createTurns();
+  const yieldIfDue = createYield();
   for (;;) {
     const step = steps.next();
     if (step.done === true) return step.value;
-    await turns.pass();
+    await yieldIfDue();
   }
 }
 

@@ -3,7 +3,7 @@ import { preparePolicy } from "sluice/policy-text";
 import { countPolicies } from "../../data-plane/policy-files/count-policies.ts";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import type { StoreMetrics } from "../../observe/telemetry/store-metrics.ts";
-import { createTurns } from "../../turns.ts";
+import { createYield } from "../create-yield.ts";
 import { type ComposedPolicies, composeInTurns, composePolicySet } from "../documents/compose-policy-set.ts";
 import { createDocumentReader } from "../documents/read-documents.ts";
 import { digestRows, type StoredGeneration } from "../documents/stored-generation.ts";
@@ -113,10 +113,10 @@ export class AppliedGeneration {
   async #prepare(stored: StoredGeneration): Promise<ComposedPolicies> {
     const { policies, nowMs } = this.#options;
     const composed = await composeInTurns(stored.rows, nowMs(), { reader: this.#reader, files: policies.files });
-    const turns = createTurns();
+    const yieldIfDue = createYield();
     for (const policy of composed.policySet.policies) {
       preparePolicy(policy);
-      await turns.pass();
+      await yieldIfDue();
     }
     return composed;
   }

@@ -1,10 +1,10 @@
 import type { StoreChange, SubjectRecord } from "@sluice/sql";
 import type { Actor } from "../../data-plane/access/actor.ts";
 import { VersionConflict } from "../../data-plane/service/version-conflict.ts";
-import { createTurns } from "../../turns.ts";
 import { subjectTarget } from "../audit/audit-entry.ts";
 import { invalidField } from "../control-errors.ts";
 import type { ConfigurationControl, ImportReport } from "../control-plane.ts";
+import { createYield } from "../create-yield.ts";
 import { planImport } from "../documents/plan-import.ts";
 import {
   countSubjects,
@@ -156,9 +156,9 @@ async function importPolicies(
   const newest = await change.newestVersions();
   const found = (id: string) => ({ underway: underway.get(id), newest: newest.get(id) ?? 0 });
   const planned: WrittenPolicy[] = [];
-  const turns = createTurns();
+  const yieldIfDue = createYield();
   for (const [id, imported] of policies) {
-    await turns.pass();
+    await yieldIfDue();
     const current = stored.get(id);
     const before = current === undefined ? undefined : documentFromText(current.document);
     const document = withStoredOwner(keptDocument(id, imported), before);
@@ -202,9 +202,9 @@ async function importSubjects(
   const records: SubjectRecord[] = [];
   const stored = await readStoredSubjects(change, nowMs);
   const settings = { why, author: actor.caller.name, nowMs, ipv6PrefixBits: context.ipv6PrefixBits };
-  const turns = createTurns();
+  const yieldIfDue = createYield();
   for (const [index, subject] of subjects.entries()) {
-    await turns.pass();
+    await yieldIfDue();
     const planned = planSubject(subject, index, stored, settings);
     const { dimension, value, tier, target, before, after } = planned;
     demandOnce(target, index, named);

@@ -4,9 +4,9 @@ import { findPlanLimit, printable, tierName } from "sluice/internal";
 import { parseShape } from "sluice/shape";
 import type { Actor } from "../../data-plane/access/actor.ts";
 import { VersionConflict } from "../../data-plane/service/version-conflict.ts";
-import { createTurns } from "../../turns.ts";
 import type { Changed } from "../change.ts";
 import { invalidPolicies, notFound } from "../control-errors.ts";
+import { createYield } from "../create-yield.ts";
 import { diffDocuments } from "../documents/diff-documents.ts";
 import { withPlan } from "../documents/plan-documents.ts";
 import { underwayStates } from "../documents/stored-rows.ts";
@@ -148,10 +148,10 @@ async function planPolicies(
   const nowMs = context.nowMs();
   const underway = new Map((await change.rollouts({ states: underwayStates })).map((one) => [one.policy, one]));
   const newest = await change.newestVersions();
-  const turns = createTurns();
+  const yieldIfDue = createYield();
   const written: WrittenPolicy[] = [];
   for (const { record, document, limits } of documents) {
-    await turns.pass();
+    await yieldIfDue();
     const { id } = record;
     const own = wanted.get(id) ?? new Map();
     const windows = new Map([...own].map(([name, one]) => [name, one.windows]));

@@ -1,7 +1,7 @@
 import type { PolicyRecord, StoreView, TierCount } from "@sluice/sql";
 import type { Limit, Policy } from "sluice";
 import { isBuiltInDefault, planLimitNames, renderWindow } from "sluice/internal";
-import { createTurns } from "../../turns.ts";
+import { createYield } from "../create-yield.ts";
 import { type DocumentLimit, planVersion, readDocumentLimits } from "../documents/plan-documents.ts";
 import { documentFromText } from "../documents/policy-documents.ts";
 import type { PlanSummary, PlanView } from "../plan-control.ts";
@@ -17,10 +17,10 @@ export interface PlannedDocument {
 
 /** Reads all policies, between decisions. */
 export async function readPlannedDocuments(view: Pick<StoreView, "policies">): Promise<readonly PlannedDocument[]> {
-  const turns = createTurns();
+  const yieldIfDue = createYield();
   const documents: PlannedDocument[] = [];
   for (const record of await view.policies()) {
-    await turns.pass();
+    await yieldIfDue();
     const document = documentFromText(record.document);
     documents.push({ record, document, limits: readDocumentLimits(document) });
   }

@@ -1,5 +1,5 @@
 import type { CheckRequest, Decision } from "sluice";
-import type { LogLevel } from "../../settings/settings.ts";
+import type { LogLevel } from "../../settings/observe-settings.ts";
 import type { Logger } from "./logger.ts";
 
 export interface DecisionLogOptions {

@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import type { Problem } from "sluice";
 import { printable, printableJson, renderPolicyProblem } from "sluice/internal";
-import type { LogFormat, LogLevel } from "../../settings/settings.ts";
+import type { LogFormat, LogLevel } from "../../settings/observe-settings.ts";
 import { createHideSubjects, type HideSubjects } from "./hide-subjects.ts";
 import { type LogEvent, logEvents } from "./log-events.ts";
 import { redactFields } from "./redact-fields.ts";

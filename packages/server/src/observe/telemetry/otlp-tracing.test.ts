@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createLimiter, MemoryCounters } from "sluice";
 import { afterEach, describe, expect, it } from "vitest";
-import { createDecide } from "../../data-plane/service/decide.ts";
+import { createDecide } from "../../data-plane/service/create-decide.ts";
 import type { Logger } from "./logger.ts";
 import { createMetrics } from "./metrics.ts";
 import { createOtlpTracing } from "./otlp-tracing.ts";

@@ -1,9 +1,9 @@
 import { answerPage, type Body } from "../../../control-plane/admin-api/answer.ts";
 import type { AdminContext, AdminRequest } from "../../../control-plane/admin-api/route.ts";
 import type { Listed } from "../../../control-plane/change.ts";
+import { createYield } from "../../../control-plane/create-yield.ts";
 import type { StoredPolicy } from "../../../control-plane/policy-control.ts";
 import type { HttpResponse } from "../../../data-plane/transports/http/exchange.ts";
-import { createTurns } from "../../../turns.ts";
 import { readRules } from "../read-rules.ts";
 import { otherApiKey } from "../rule.ts";
 import { findCreated, ruleBodies } from "../rule-body.ts";
@@ -27,7 +27,7 @@ export function listRules(vocabulary: RuleVocabulary) {
     const asked = vocabulary.listedBy.map((name) => query[name] as string | undefined).find((one) => one !== undefined);
     const dimension = asked === otherApiKey ? "api_key" : asked;
     const found: StoredPolicy[] = [];
-    const turns = createTurns();
+    const yieldIfDue = createYield();
     let next = query.after;
     for (let part = 0; part < maxParts && found.length < limit; part++) {
       const page: Listed<StoredPolicy> = await control.policies.list(actor, {
@@ -35,7 +35,7 @@ export function listRules(vocabulary: RuleVocabulary) {
         limit: limit - found.length,
       });
       for (const stored of page.items) {
-        await turns.pass();
+        await yieldIfDue();
         if (dimension === undefined || isBy(stored, dimension)) found.push(stored);
       }
       next = page.next;

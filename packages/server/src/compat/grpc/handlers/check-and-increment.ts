@@ -1,6 +1,6 @@
 import type { CheckAndIncrementRequest, CheckAndIncrementResponse } from "@sluice/protocol";
 import type { Decision } from "sluice";
-import { whenDecided } from "../../../data-plane/service/decide.ts";
+import { whenDecided } from "../../../data-plane/service/create-decide.ts";
 import type { CallInfo, GrpcContext } from "../../../data-plane/transports/grpc/method.ts";
 import { renderQuota } from "../quota-message.ts";
 import { askByPolicyId, readPolicyKey } from "../read-policy-key.ts";

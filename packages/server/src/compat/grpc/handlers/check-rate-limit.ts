@@ -1,6 +1,6 @@
 import type { CheckRateLimitRequest, CheckRateLimitResponse } from "@sluice/protocol";
 import type { Decision } from "sluice";
-import { whenDecided } from "../../../data-plane/service/decide.ts";
+import { whenDecided } from "../../../data-plane/service/create-decide.ts";
 import type { CallInfo, GrpcContext } from "../../../data-plane/transports/grpc/method.ts";
 import { readIdentifier } from "../read-identifier.ts";
 import { ceilOrZero, floorOrZero, int32Of, wholeSeconds } from "../whole-numbers.ts";

@@ -1,6 +1,6 @@
 import type { GetRemainingQuotaRequest, GetRemainingQuotaResponse } from "@sluice/protocol";
 import { SluiceError, StoreUnavailable } from "sluice";
-import { whenDecided } from "../../../data-plane/service/decide.ts";
+import { whenDecided } from "../../../data-plane/service/create-decide.ts";
 import type { CallInfo, GrpcContext } from "../../../data-plane/transports/grpc/method.ts";
 import { readIdentifier } from "../read-identifier.ts";
 import { ceilOrZero, floorOrZero, wholeSeconds } from "../whole-numbers.ts";

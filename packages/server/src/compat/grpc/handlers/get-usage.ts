@@ -2,7 +2,7 @@ import type { GetUsageRequest, GetUsageResponse, Quota, UsageSum } from "@sluice
 import type { Decision } from "sluice";
 import type { ControlPlane } from "../../../control-plane/control-plane.ts";
 import type { UsageTotal } from "../../../control-plane/usage-control.ts";
-import { whenDecided } from "../../../data-plane/service/decide.ts";
+import { whenDecided } from "../../../data-plane/service/create-decide.ts";
 import type { CallInfo, GrpcContext, UnaryHandler } from "../../../data-plane/transports/grpc/method.ts";
 import { renderQuota, windowQuotas } from "../quota-message.ts";
 import { askByPolicyId, readPolicyKey } from "../read-policy-key.ts";

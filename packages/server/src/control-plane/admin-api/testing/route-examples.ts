@@ -1,3 +1,4 @@
+// Long because it is a table: an example of every route, over objects of every kind.
 import type { AdminRoute } from "../route.ts";
 import { applyStored, createRoleActor, type StartedAdmin, team, tokenForRole } from "./start-admin.ts";
 

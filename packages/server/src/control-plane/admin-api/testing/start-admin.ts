@@ -9,7 +9,7 @@ import type { Access, Caller } from "../../../data-plane/access/access.ts";
 import type { Actor } from "../../../data-plane/access/actor.ts";
 import { limitOwnApi } from "../../../data-plane/access/limit-own-api.ts";
 import { type Role, rolePermissions, roles } from "../../../data-plane/access/roles.ts";
-import { createDecide } from "../../../data-plane/service/decide.ts";
+import { createDecide } from "../../../data-plane/service/create-decide.ts";
 import type { Service } from "../../../data-plane/service/service.ts";
 import { createOwnHotKeys } from "../../../observe/hot-keys/own-hot-keys.ts";
 import { DecisionTail } from "../../../observe/live/decision-tail.ts";

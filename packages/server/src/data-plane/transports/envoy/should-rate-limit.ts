@@ -6,7 +6,7 @@ import {
 } from "@sluice/protocol/envoy";
 import { type CheckRequest, type Decision, SluiceError, StoreUnavailable } from "sluice";
 import { type Caller, demand } from "../../access/access.ts";
-import { whenDecided } from "../../service/decide.ts";
+import { whenDecided } from "../../service/create-decide.ts";
 import { isUnreadablePath } from "../../service/is-unreadable-path.ts";
 import type { Service } from "../../service/service.ts";
 import { type DescriptorCheck, type DescriptorPlan, planRequest } from "./plan-request.ts";

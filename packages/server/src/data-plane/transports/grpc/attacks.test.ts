@@ -13,8 +13,8 @@ import { connectForTest, type GrpcTestClient } from "../../../testing/grpc-clien
 import { createTestService, type ListeningTransport, listenForTest } from "../../../testing/test-service.ts";
 import { usedGrpcEngine, wholeGrpcServer } from "../../../testing/whole-servers.ts";
 import { type Access, openAccess } from "../../access/access.ts";
+import { createDecide } from "../../service/create-decide.ts";
 import type { ServiceOptions } from "../../service/create-service.ts";
-import { createDecide } from "../../service/decide.ts";
 import { type GrpcServerOptions, maxMessageBytes } from "./server.ts";
 
 /** Attacks by raw HTTP/2 clients over real connections. They use the transport alone, whatever serves HTTP/2 inside it. */

@@ -16,8 +16,8 @@ import { connectForTest, type GrpcTestClient } from "../../../testing/grpc-clien
 import { createTestService, type ListeningTransport, listenForTest } from "../../../testing/test-service.ts";
 import { wholeGrpcServer } from "../../../testing/whole-servers.ts";
 import type { Access } from "../../access/access.ts";
+import { createDecide } from "../../service/create-decide.ts";
 import type { ServiceOptions } from "../../service/create-service.ts";
-import { createDecide } from "../../service/decide.ts";
 import { maxMessageBytes } from "./server.ts";
 
 let listening: ListeningTransport | undefined;

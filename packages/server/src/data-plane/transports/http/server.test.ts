@@ -6,7 +6,7 @@ import { createMetrics } from "../../../observe/telemetry/metrics.ts";
 import { createTestService, type ListeningTransport, listenForTest } from "../../../testing/test-service.ts";
 import { wholeHttpServer } from "../../../testing/whole-servers.ts";
 import type { PolicyStatus } from "../../policy-files/policy-reloader.ts";
-import { createDecide } from "../../service/decide.ts";
+import { createDecide } from "../../service/create-decide.ts";
 import type { HttpContext } from "./exchange.ts";
 import type { HttpServerOptions } from "./server.ts";
 

@@ -19,7 +19,7 @@ import { deadlineFrom } from "../call-deadline.ts";
 import type { Engine, EngineOptions } from "../engine.ts";
 import type { CallInfo, GrpcContext, MessageStream, StreamCallInfo } from "../method.ts";
 import { MethodRunner, type UnaryCall } from "../method-runner.ts";
-import { type CallGate, callHeader, createCallGate, maxHeaderListBytes } from "./call-gate.ts";
+import { CallGate, callHeader, maxHeaderListBytes } from "./call-gate.ts";
 import { openHttp2Server } from "./http2-server.ts";
 import type { Answers, OpenCall } from "./open-call.ts";
 
@@ -57,7 +57,7 @@ export function createGrpcJsEngine({ methods, context, limits: bounds, turns }: 
     "grpc.keepalive_timeout_ms": bounds.replyMs,
     ...(bounds.maxAgeMs === Infinity ? {} : { "grpc.max_connection_age_ms": bounds.maxAgeMs }),
   });
-  const gate = createCallGate(methods, context, { held, maxMessageBytes, messageWithinMs, turns });
+  const gate = new CallGate(methods, context, { held, maxMessageBytes, messageWithinMs, turns });
   for (const method of methods) register(server, new MethodRunner(method, context), context, gate);
   const inner = openHttp2Server(server, http2Limits, (stream, headers) => gate.enterCall(stream, headers, inner.serve));
   return {

@@ -1,5 +1,5 @@
 import type { CheckBatchRequest } from "@sluice/protocol";
-import { whenDecided } from "../../../service/decide.ts";
+import { whenDecided } from "../../../service/create-decide.ts";
 import type { BatchAnswer } from "../batch-codec.ts";
 import { checkResults } from "../check-results.ts";
 import type { CallInfo, GrpcContext } from "../method.ts";

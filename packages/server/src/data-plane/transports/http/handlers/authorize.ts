@@ -1,5 +1,5 @@
 import { type Decision, type Problem, renderHeaders, SluiceError } from "sluice";
-import { whenDecided } from "../../../service/decide.ts";
+import { whenDecided } from "../../../service/create-decide.ts";
 import { isUnreadablePath } from "../../../service/is-unreadable-path.ts";
 import { answerDecision } from "../answer-decision.ts";
 import { readAuthorizeRequest } from "../authorize-request.ts";

@@ -1,6 +1,6 @@
 import type { CheckRequest, Decision } from "sluice";
 import { parseShape } from "sluice/shape";
-import { whenDecided } from "../../../service/decide.ts";
+import { whenDecided } from "../../../service/create-decide.ts";
 import { maxErrorFields } from "../../../service/describe-error.ts";
 import { headerId } from "../../idempotency-key.ts";
 import { answerDecision, decisionStatus } from "../answer-decision.ts";

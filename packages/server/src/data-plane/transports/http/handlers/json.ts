@@ -1,6 +1,6 @@
 import { RateLimitResponse_Code } from "@sluice/protocol/envoy";
 import { parseShape } from "sluice/shape";
-import { whenDecided } from "../../../service/decide.ts";
+import { whenDecided } from "../../../service/create-decide.ts";
 import { rateLimitRequestShape, rateLimitResponseJson } from "../../envoy/rate-limit-json.ts";
 import { shouldRateLimit } from "../../envoy/should-rate-limit.ts";
 import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";

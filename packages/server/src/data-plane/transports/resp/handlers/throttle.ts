@@ -1,6 +1,6 @@
 import type { Decision } from "sluice";
 import { maxCost } from "sluice/internal";
-import { whenDecided } from "../../../service/decide.ts";
+import { whenDecided } from "../../../service/create-decide.ts";
 import type { Arguments } from "../arguments.ts";
 import type { CommandContext } from "../command.ts";
 import { invalidWord } from "../invalid-word.ts";

@@ -8,7 +8,7 @@ import { createMetrics, type Metrics } from "../../../../../observe/telemetry/me
 import { connectForTest, type GrpcTestClient } from "../../../../../testing/grpc-client.ts";
 import { createTestService, type ListeningTransport, listenForTest } from "../../../../../testing/test-service.ts";
 import { wholeGrpcServer } from "../../../../../testing/whole-servers.ts";
-import { createDecide } from "../../../../service/decide.ts";
+import { createDecide } from "../../../../service/create-decide.ts";
 import type { GrpcServerOptions } from "../../server.ts";
 import { RawClient } from "./raw-client.ts";
 

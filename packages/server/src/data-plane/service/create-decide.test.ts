@@ -1,6 +1,6 @@
 import { type CounterStore, createLimiter, type Limiter, MemoryCounters, SluiceError } from "sluice";
 import { describe, expect, it } from "vitest";
-import { createDecide, type DecideOptions, whenDecided } from "./decide.ts";
+import { createDecide, type DecideOptions, whenDecided } from "./create-decide.ts";
 
 const policies = {
   policies: [{ id: "p", limits: [{ by: ["user"], windows: ["1/h"] }], on_failure: "open" }],

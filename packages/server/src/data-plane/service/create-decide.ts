@@ -4,9 +4,10 @@ import type { Decide } from "../../decide.ts";
 import type { DenialSamples } from "../../observe/denials/denial-samples.ts";
 import type { DecisionTail } from "../../observe/live/decision-tail.ts";
 import type { Recorder } from "../../observe/recording/recorder.ts";
-import type { Metrics, ShedReason } from "../../observe/telemetry/metrics.ts";
+import type { Metrics } from "../../observe/telemetry/metrics.ts";
 import type { UsageSums } from "../../observe/usage/usage-sums.ts";
 import type { UsageEvents } from "../../observe/usage-events/usage-events.ts";
+import { Admission } from "./admission.ts";
 
 export interface DecideOptions {
   readonly limiter: Limiter;
@@ -34,23 +35,11 @@ export function createDecide(options: DecideOptions): Decide {
   const { limiter, metrics, observe, usage, events, denials, recorder, tail } = options;
   const { maxPending = Infinity, maxChecksPerSecond = 0 } = options;
   const nowMs = options.nowMs ?? ((): number => performance.now());
-  const bound = maxChecksPerSecond === 0 ? undefined : nodeLimit(maxChecksPerSecond);
-  let pending = 0;
-
-  function shed(reason: ShedReason, checks: number): never {
-    metrics.countShed(reason, checks);
-    throw new SluiceError(
-      "overloaded",
-      reason === "pending"
-        ? "too many checks are waiting for the counters here; retry shortly, or ask another server"
-        : "this server is at its configured check rate; retry shortly, or ask another server",
-    );
-  }
-
-  function admit(checks: number, atMs: number): void {
-    if (pending + checks > maxPending && pending > 0) shed("pending", checks);
-    if (bound !== undefined && !bound(checks, atMs)) shed("rate", checks);
-  }
+  const admission = new Admission({
+    maxPending,
+    maxChecksPerSecond,
+    onShed: (reason, checks) => metrics.countShed(reason, checks),
+  });
 
   function counted(request: CheckRequest, decision: Decision, startedMs: number, isCharged = true): Decision {
     metrics.countDecision(decision, (nowMs() - startedMs) / 1000);
@@ -70,17 +59,17 @@ export function createDecide(options: DecideOptions): Decide {
 
   function one(request: CheckRequest): Decision | Promise<Decision> {
     const startedMs = nowMs();
-    admit(1, startedMs);
+    admission.admit(1, startedMs);
     if (!limiter.counters.local) {
-      pending += 1;
+      admission.pending += 1;
       return limiter.check(request).then(
         (decision) => {
-          pending -= 1;
+          admission.pending -= 1;
           recorder?.active?.count(request, decision);
           return counted(request, decision, startedMs);
         },
         (error: unknown) => {
-          pending -= 1;
+          admission.pending -= 1;
           return refused(error);
         },
       );
@@ -106,18 +95,18 @@ export function createDecide(options: DecideOptions): Decide {
       for (const [i, decision] of decisions.entries()) counted(requests[i]!, decision, startedMs, isCharged);
       return decisions;
     };
-    admit(requests.length, startedMs);
+    admission.admit(requests.length, startedMs);
     try {
       const answer = limiter.checkTogether(requests, asked);
       if (!(answer instanceof Promise)) return all(answer);
-      pending += requests.length;
+      admission.pending += requests.length;
       return answer.then(
         (decisions) => {
-          pending -= requests.length;
+          admission.pending -= requests.length;
           return all(decisions);
         },
         (error: unknown) => {
-          pending -= requests.length;
+          admission.pending -= requests.length;
           return refused(error);
         },
       );
@@ -130,26 +119,8 @@ export function createDecide(options: DecideOptions): Decide {
     one,
     together,
     get pending(): number {
-      return pending;
+      return admission.pending;
     },
-  };
-}
-
-/** A second's worth; a microsecond more, because fractional intervals do not add up to a second. */
-const toleranceMs = 1_000.001;
-
-/**
- * The node's own limit, by arrival times (GCRA): whether this many checks may be decided now. A second's worth may come
- * at once.
- */
-function nodeLimit(perSecond: number): (checks: number, nowMs: number) => boolean {
-  let arrivalMs = -Infinity;
-  return (checks, nowMs) => {
-    const nextMs = Math.max(arrivalMs, nowMs) + (checks * 1_000) / perSecond;
-    // A batch larger than a second's worth passes when nothing else did, rather than never.
-    if (nextMs - nowMs > toleranceMs && arrivalMs > nowMs) return false;
-    arrivalMs = nextMs;
-    return true;
   };
 }
 
