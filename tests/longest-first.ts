@@ -6,7 +6,9 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
  * nothing left to do. A clone that has run before knows how long files take, and needs no list.
  */
 export const longestFiles: readonly string[] = [
+  "tests/console/console.test.ts",
   "tests/packages/published.test.ts",
+  "tests/deploy/image.test.ts",
   "packages/sql/src/plain-sql.test.ts",
   "tests/usage-events/sinks.test.ts",
   "tests/frameworks/next.test.ts",
@@ -27,6 +29,15 @@ export const longestFiles: readonly string[] = [
   "tests/remote/network.test.ts",
   "tests/remote/leases.test.ts",
   "packages/redis/src/same-as-memory.test.ts",
+  "packages/redis/src/redis-counters.test.ts",
+  "packages/sql/src/races.test.ts",
+  "packages/sql/src/policy-store.test.ts",
+  "tests/control-plane/ways.test.ts",
+  "tests/control-plane/outage.test.ts",
+  "tests/control-plane/network.test.ts",
+  "tests/remote/failing-over-http.test.ts",
+  "tests/remote/failing-over-grpc.test.ts",
+  "tests/packages/command-alone.test.ts",
   "packages/server/src/control-plane/rollouts/rollouts-on-simulated-traffic.test.ts",
   "tests/restart/rolling-restart.test.ts",
   "tests/control-plane/propagation.test.ts",
