@@ -62,7 +62,7 @@ export function installedClosure(starts) {
  * @param {string} name
  */
 function resolvePlace(packages, from, name) {
-  for (let folder = from; folder !== ""; folder = parentOf(folder)) {
+  for (let folder = from; folder !== ""; folder = parentPlace(folder)) {
     const place = `${folder}/node_modules/${name}`;
     if (packages[place] !== undefined) return place;
   }
@@ -70,6 +70,6 @@ function resolvePlace(packages, from, name) {
 }
 
 /** The package that another is installed below, or the root. @param {string} place */
-function parentOf(place) {
+function parentPlace(place) {
   return place.slice(0, Math.max(0, place.lastIndexOf("/node_modules/")));
 }

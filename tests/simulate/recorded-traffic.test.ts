@@ -30,13 +30,13 @@ interface Traffic {
 }
 
 const algorithms = ["gcra", "token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log"];
-const windowsOf = (algorithm: string): fc.Arbitrary<readonly string[]> =>
+const drawWindows = (algorithm: string): fc.Arbitrary<readonly string[]> =>
   fc.constantFrom(["3/s"], ["5/m"], ["2/s", "6/m"], ["20/h"], algorithm === "fixed_window" ? ["7/d"] : ["4/10s"]);
 const limit = fc.constantFrom(...algorithms).chain((algorithm) =>
   fc.record({
     algorithm: fc.constant(algorithm),
     by: fc.constantFrom(["user"], ["tenant"], ["ip"], ["tenant", "user"], []),
-    windows: windowsOf(algorithm),
+    windows: drawWindows(algorithm),
   }),
 );
 const policy = fc.record({

@@ -214,7 +214,7 @@ type Life = Omit<WorldHolder, "id" | "untilMs" | "cutOff"> & {
   readonly cutOff?: readonly { readonly fromMs: number; readonly livesMs: number }[];
 };
 
-function holdersOf(lives: readonly Life[]): readonly WorldHolder[] {
+function livingHolders(lives: readonly Life[]): readonly WorldHolder[] {
   return lives.map(({ livesMs, cutOff = [], ...one }, index) => ({
     ...one,
     id: `h${index}`,
@@ -232,7 +232,7 @@ describe("a divided limit", () => {
         const random = randomFrom(seed);
         const { admitted } = playWorld({
           limit: divided,
-          holders: holdersOf(lives),
+          holders: livingHolders(lives),
           lengthMs,
           random,
           maxDelayMs,
@@ -255,7 +255,7 @@ describe("a divided limit", () => {
 
   it("uses nearly all of the limit while demand is steady, and follows a shift within a few exchanges", () => {
     const shift = (first: number, second: number): readonly number[] => [first, first, second, second];
-    const holders = holdersOf([
+    const holders = livingHolders([
       { fromMs: 0, livesMs: 1e9, skew: 0.001, demand: shift(200, 5) },
       { fromMs: 0, livesMs: 1e9, skew: -0.001, demand: shift(5, 200) },
       { fromMs: 0, livesMs: 1e9, skew: 0, demand: [20] },
@@ -272,7 +272,7 @@ describe("a divided limit", () => {
   });
 
   it("gives what a dead holder had to the others once its share has run out", () => {
-    const holders = holdersOf([
+    const holders = livingHolders([
       { fromMs: 0, livesMs: 20_000, skew: 0, demand: [300] },
       { fromMs: 0, livesMs: 1e9, skew: 0, demand: [300] },
     ]);

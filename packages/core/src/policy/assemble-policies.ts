@@ -67,12 +67,12 @@ function withPlans(
   ownFallback: Policy | "none" | undefined,
   known: KnownPolicies,
 ): { readonly policies: readonly InPart<Policy>[]; readonly ownFallback: Policy | "none" | undefined } {
-  const partOf = new Map(parts.flatMap((part) => (part.plans ?? []).map((plan) => [plan, part] as const)));
-  if (partOf.size === 0) return { policies, ownFallback };
+  const planSource = new Map(parts.flatMap((part) => (part.plans ?? []).map((plan) => [plan, part] as const)));
+  if (planSource.size === 0) return { policies, ownFallback };
   const last = typeof ownFallback === "object" ? [ownFallback] : [];
-  const applied = applyPlans([...policies.map(({ value }) => value), ...last], [...partOf.keys()], {
+  const applied = applyPlans([...policies.map(({ value }) => value), ...last], [...planSource.keys()], {
     isKnown: (id) => known.has(id),
-    note: (plan, path, message) => note(partOf.get(plan)!, path, message),
+    note: (plan, path, message) => note(planSource.get(plan)!, path, message),
   });
   return {
     policies: policies.map((policy, index) => ({ ...policy, value: applied[index]! })),

@@ -4,7 +4,7 @@ import { parsePolicies } from "./parse-policies.ts";
 import { planLimitNames } from "./plan-limits.ts";
 
 const api = { id: "api", limits: [{ by: ["user"], windows: ["10/s"] }], on_failure: "open" };
-const problemsOf = (document: Readonly<Record<string, unknown>>): unknown => {
+const findProblems = (document: Readonly<Record<string, unknown>>): unknown => {
   try {
     parsePolicies(document);
   } catch (error) {
@@ -62,7 +62,7 @@ describe("plans of a policy file", () => {
       "fixed_window",
     ],
   ])("are refused for %s, at its place", (_what, limit, path, message) => {
-    expect(problemsOf(plan(limit))).toEqual([
+    expect(findProblems(plan(limit))).toEqual([
       { path: ["plans", "pro", "limits", 0, ...path], message: expect.stringContaining(message) },
     ]);
   });
@@ -70,7 +70,7 @@ describe("plans of a policy file", () => {
   it("are refused where the policy has windows for the plan already", () => {
     const twice = { policy: "api", windows: ["1/s"] };
     const document = { policies: [api], plans: { pro: { limits: [twice, twice] } } };
-    expect(problemsOf(document)).toEqual([
+    expect(findProblems(document)).toEqual([
       { path: ["plans", "pro", "limits", 1], message: expect.stringContaining("in one place") },
     ]);
   });

@@ -9,7 +9,7 @@ import {
   text,
 } from "../shapes/body-shape.ts";
 import { objectOf, optional } from "../shapes/object-body.ts";
-import { pageOf } from "./page.ts";
+import { pageShape } from "./page.ts";
 
 /** What the audit has entries about. The first part of each action is one of them: `policy.put`. */
 export const auditKinds = [
@@ -59,4 +59,4 @@ export const auditEntry = objectOf({
 });
 export type AuditEntryBody = BodyOf<typeof auditEntry>;
 
-export const auditPage = pageOf(auditEntry);
+export const auditPage = pageShape(auditEntry);

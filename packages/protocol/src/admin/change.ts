@@ -16,6 +16,6 @@ export type ChangeBody = BodyOf<typeof change>;
 export type ChangeView = ViewOf<typeof change>;
 
 /** The outcome of a change, with the changed object. */
-export function changeOf<F extends Fields>(fields: F) {
+export function changeShape<F extends Fields>(fields: F) {
   return objectOf({ ...changeFields, ...fields });
 }

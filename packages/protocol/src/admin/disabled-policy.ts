@@ -1,6 +1,6 @@
 import { type BodyOf, choice, described, epochMs, listOf, text } from "../shapes/body-shape.ts";
 import { objectOf, optional } from "../shapes/object-body.ts";
-import { changeOf } from "./change.ts";
+import { changeShape } from "./change.ts";
 
 /** How long a policy may be disabled. */
 export const disablingBounds: { readonly leastMs: number; readonly mostMs: number } = {
@@ -27,7 +27,7 @@ export type DisabledPolicyBody = BodyOf<typeof disabledPolicy>;
 export const disabledPolicies = objectOf({ items: listOf(disabledPolicy) });
 export type DisabledPoliciesBody = BodyOf<typeof disabledPolicies>;
 
-export const disablingChange = changeOf({
+export const disablingChange = changeShape({
   disabled: optional(described(disabledPolicy, "Absent: the policy is in force.")),
 });
 export type DisablingChangeBody = BodyOf<typeof disablingChange>;

@@ -1,7 +1,7 @@
 import { problem } from "../http/error.ts";
 import { type BodyOf, choice, described, integer, listOf, number, text } from "../shapes/body-shape.ts";
 import { objectOf, optional } from "../shapes/object-body.ts";
-import { changeOf } from "./change.ts";
+import { changeShape } from "./change.ts";
 import { policyDocument } from "./policy.ts";
 
 /** Policy files that are imported together, in place of the text of one. */
@@ -29,7 +29,7 @@ export const importReport = objectOf({
 });
 export type ImportReportBody = BodyOf<typeof importReport>;
 
-export const importChange = changeOf({ import: importReport });
+export const importChange = changeShape({ import: importReport });
 export type ImportChangeBody = BodyOf<typeof importChange>;
 
 /** What an import would do to one policy. */

@@ -1,6 +1,6 @@
 import { type BodyOf, choice, epochMs, text } from "../shapes/body-shape.ts";
 import { objectOf, optional } from "../shapes/object-body.ts";
-import { changeOf } from "./change.ts";
+import { changeShape } from "./change.ts";
 
 /** How long it may be on. */
 export const killSwitchBounds: { readonly leastMs: number; readonly mostMs: number } = {
@@ -18,5 +18,5 @@ export const killSwitch = objectOf({
 });
 export type KillSwitchBody = BodyOf<typeof killSwitch>;
 
-export const killSwitchChange = changeOf({ kill_switch: killSwitch });
+export const killSwitchChange = changeShape({ kill_switch: killSwitch });
 export type KillSwitchChangeBody = BodyOf<typeof killSwitchChange>;

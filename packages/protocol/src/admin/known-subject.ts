@@ -1,6 +1,6 @@
 import { type BodyOf, choice, described, epochMs, listOf, text } from "../shapes/body-shape.ts";
 import { objectOf, optional } from "../shapes/object-body.ts";
-import { pageOf } from "./page.ts";
+import { pageShape } from "./page.ts";
 
 /** Where a subject is known from. */
 export const subjectSources = ["configured", "usage", "denials"] as const;
@@ -17,4 +17,4 @@ export const knownSubject = objectOf({
 });
 export type KnownSubjectBody = BodyOf<typeof knownSubject>;
 
-export const knownSubjectPage = pageOf(knownSubject);
+export const knownSubjectPage = pageShape(knownSubject);

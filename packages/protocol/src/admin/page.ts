@@ -2,7 +2,7 @@ import { type AnyShape, described, listOf, text } from "../shapes/body-shape.ts"
 import { objectOf, optional } from "../shapes/object-body.ts";
 
 /** A page of a list, and where the next one begins. */
-export function pageOf<Item extends AnyShape>(item: Item) {
+export function pageShape<Item extends AnyShape>(item: Item) {
   return objectOf({
     items: listOf(item),
     next: optional(described(text, "The value of `after` for the next page. Absent: this is the last page.")),

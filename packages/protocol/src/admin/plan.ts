@@ -1,7 +1,7 @@
 import { anything, type BodyOf, described, integer, listOf, text } from "../shapes/body-shape.ts";
 import { objectOf, optional } from "../shapes/object-body.ts";
-import { changeOf } from "./change.ts";
-import { pageOf } from "./page.ts";
+import { changeShape } from "./change.ts";
+import { pageShape } from "./page.ts";
 import { rollout } from "./rollout.ts";
 
 const windowsAsWritten = described(listOf(anything), "As they are written in the policy.");
@@ -20,7 +20,7 @@ export const planSummary = objectOf({
 });
 export type PlanSummaryBody = BodyOf<typeof planSummary>;
 
-export const planPage = pageOf(planSummary);
+export const planPage = pageShape(planSummary);
 
 /** The windows of one limit for subjects of a plan, as a change of the plan takes them. */
 const planLimit = objectOf({ policy: text, limit: limitName, by: listOf(text), windows: windowsAsWritten });
@@ -62,5 +62,5 @@ const planPolicy = objectOf({
   rollout: optional(rollout),
 });
 
-export const planChange = changeOf({ plan, policies: listOf(planPolicy) });
+export const planChange = changeShape({ plan, policies: listOf(planPolicy) });
 export type PlanChangeBody = BodyOf<typeof planChange>;

@@ -10,7 +10,7 @@ import {
   text,
 } from "../shapes/body-shape.ts";
 import { objectOf, optional } from "../shapes/object-body.ts";
-import { pageOf } from "./page.ts";
+import { pageShape } from "./page.ts";
 import { rollout } from "./rollout.ts";
 
 /** How close one limit came to its end. */
@@ -59,4 +59,4 @@ export const policySummary = objectOf({
 });
 export type PolicySummaryBody = BodyOf<typeof policySummary>;
 
-export const policySummaryPage = pageOf(policySummary);
+export const policySummaryPage = pageShape(policySummary);

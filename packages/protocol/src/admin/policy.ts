@@ -13,9 +13,9 @@ import {
   text,
 } from "../shapes/body-shape.ts";
 import { objectOf, optional } from "../shapes/object-body.ts";
-import { changeOf } from "./change.ts";
+import { changeShape } from "./change.ts";
 import { disabledPolicy } from "./disabled-policy.ts";
-import { pageOf } from "./page.ts";
+import { pageShape } from "./page.ts";
 import { rollout } from "./rollout.ts";
 
 /** A policy as it is written in a file: the fields of one entry of `policies`. */
@@ -36,9 +36,9 @@ export const policy = objectOf({
 });
 export type PolicyBody = BodyOf<typeof policy>;
 
-export const policyPage = pageOf(policy);
+export const policyPage = pageShape(policy);
 
-export const policyChange = changeOf({ policy });
+export const policyChange = changeShape({ policy });
 export type PolicyChangeBody = BodyOf<typeof policyChange>;
 
 /** The changes from one version to another. */

@@ -10,7 +10,7 @@ import {
   text,
 } from "../shapes/body-shape.ts";
 import { objectOf, optional } from "../shapes/object-body.ts";
-import { changeOf } from "./change.ts";
+import { changeShape } from "./change.ts";
 
 /** Decided requests, kept by a node for simulations. */
 export const recording = objectOf({
@@ -40,5 +40,5 @@ export const recordingList = objectOf({
 });
 export type RecordingListBody = BodyOf<typeof recordingList>;
 
-export const recordingChange = changeOf({ recording });
+export const recordingChange = changeShape({ recording });
 export type RecordingChangeBody = BodyOf<typeof recordingChange>;

@@ -12,8 +12,8 @@ import {
   type ViewOf,
 } from "../shapes/body-shape.ts";
 import { objectOf, optional } from "../shapes/object-body.ts";
-import { changeOf } from "./change.ts";
-import { pageOf } from "./page.ts";
+import { changeShape } from "./change.ts";
+import { pageShape } from "./page.ts";
 
 /**
  * waiting: for its start. observing: measures the old version, before any subject gets the new one. running: in steps.
@@ -157,7 +157,7 @@ export const rollout = objectOf({
 });
 export type RolloutBody = BodyOf<typeof rollout>;
 
-export const rolloutPage = pageOf(rollout);
+export const rolloutPage = pageShape(rollout);
 
 const count = objectOf({ decided: integer, denied: integer });
 
@@ -173,5 +173,5 @@ export type RolloutMinuteBody = BodyOf<typeof rolloutMinute>;
 export const rolloutMinutes = objectOf({ items: listOf(rolloutMinute) });
 export type RolloutMinutesBody = BodyOf<typeof rolloutMinutes>;
 
-export const rolloutChange = changeOf({ rollout });
+export const rolloutChange = changeShape({ rollout });
 export type RolloutChangeBody = BodyOf<typeof rolloutChange>;

@@ -15,8 +15,8 @@ import {
   type ViewOf,
 } from "../shapes/body-shape.ts";
 import { objectOf, optional } from "../shapes/object-body.ts";
-import { changeOf } from "./change.ts";
-import { pageOf } from "./page.ts";
+import { changeShape } from "./change.ts";
+import { pageShape } from "./page.ts";
 
 /** How far ahead an override may end. */
 export const maxOverrideMs: number = 366 * 86_400_000;
@@ -83,7 +83,7 @@ export type EffectiveLimitBody = BodyOf<typeof effectiveLimit>;
 export const subject = objectOf({ ...storedFields, effective: listOf(effectiveLimit) });
 export type SubjectBody = BodyOf<typeof subject>;
 
-export const subjectPage = pageOf(keptSubject);
+export const subjectPage = pageShape(keptSubject);
 
 const supersededLimit = fromView(effectiveLimit, (limit: Omit<ViewOf<typeof effectiveLimit>, "usage">) => ({
   ...limit,
@@ -100,10 +100,10 @@ const replacedFields = {
   ),
 };
 
-export const subjectChange = changeOf({ ...replacedFields, subject });
+export const subjectChange = changeShape({ ...replacedFields, subject });
 export type SubjectChangeBody = BodyOf<typeof subjectChange>;
 
-export const subjectDeletion = changeOf(replacedFields);
+export const subjectDeletion = changeShape(replacedFields);
 export type SubjectDeletionBody = BodyOf<typeof subjectDeletion>;
 
 /** The state of a subject's counters. */
@@ -114,7 +114,7 @@ export type SubjectUsageBody = BodyOf<typeof subjectUsage>;
  * The limits whose counters a reset deleted, as `policy/limit`, and those it skipped because other dimensions were
  * missing.
  */
-export const subjectReset = changeOf({
+export const subjectReset = changeShape({
   limits: listOf(text),
   skipped: listOf(objectOf({ limit: text, by: listOf(text) })),
 });

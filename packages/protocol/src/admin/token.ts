@@ -1,6 +1,6 @@
 import { type BodyOf, choice, described, epochMs, fromView, listOf, text, type ViewOf } from "../shapes/body-shape.ts";
 import { objectOf, optional } from "../shapes/object-body.ts";
-import { changeOf } from "./change.ts";
+import { changeShape } from "./change.ts";
 
 /** What a token's holder may do; `rolePermissions` in the server says what each is. */
 export const roles = ["check", "viewer", "editor", "operator", "admin"] as const;
@@ -25,7 +25,7 @@ export type TokenBody = BodyOf<typeof token>;
 export const tokenList = objectOf({ items: listOf(token) });
 export type TokenListBody = BodyOf<typeof tokenList>;
 
-export const tokenChange = changeOf({ token });
+export const tokenChange = changeShape({ token });
 export type TokenChangeBody = BodyOf<typeof tokenChange>;
 
 const shownToken = objectOf({
@@ -34,7 +34,7 @@ const shownToken = objectOf({
 });
 
 /** The only answer with the token itself. Empty in a view: a dry run created none. */
-export const newToken = changeOf({
+export const newToken = changeShape({
   token: fromView(shownToken, (view: ViewOf<typeof token> & { readonly token: string }) => ({
     ...view,
     token: view.token === "" ? undefined : view.token,

@@ -1,6 +1,6 @@
 import { type BodyOf, described, epochMs, integer, listOf, text } from "../shapes/body-shape.ts";
 import { objectOf, optional } from "../shapes/object-body.ts";
-import { pageOf } from "./page.ts";
+import { pageShape } from "./page.ts";
 
 const denials = objectOf({
   reason: text,
@@ -24,4 +24,4 @@ export const usagePeriod = objectOf({
 });
 export type UsagePeriodBody = BodyOf<typeof usagePeriod>;
 
-export const usagePage = pageOf(usagePeriod);
+export const usagePage = pageShape(usagePeriod);

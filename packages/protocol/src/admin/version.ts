@@ -10,7 +10,7 @@ import {
   type ViewOf,
 } from "../shapes/body-shape.ts";
 import { objectOf, optional } from "../shapes/object-body.ts";
-import { pageOf } from "./page.ts";
+import { pageShape } from "./page.ts";
 import { policyDocument } from "./policy.ts";
 import { rolloutStates } from "./rollout.ts";
 
@@ -39,4 +39,4 @@ export const version = fromView(versionFields, (view: Omit<ViewOf<typeof version
 }));
 export type VersionBody = BodyOf<typeof version>;
 
-export const versionPage = pageOf(version);
+export const versionPage = pageShape(version);

@@ -85,7 +85,7 @@ function check(endpoint: string, dimensions: Readonly<Record<string, string>>): 
   void admin.service.decide.one({ dimensions: { endpoint, ...dimensions } });
 }
 
-const dataOf = ({ received }: Watching, event: string) =>
+const receivedData = ({ received }: Watching, event: string) =>
   received.filter((one) => one.event === event).map(({ data }) => data);
 
 describe("live overview", () => {
@@ -96,11 +96,11 @@ describe("live overview", () => {
       "cache-control": "no-store",
       "x-content-type-options": "nosniff",
     });
-    await expect.poll(() => dataOf(watching, "overview").length).toBeGreaterThan(0);
-    const before = dataOf(watching, "overview").length;
+    await expect.poll(() => receivedData(watching, "overview").length).toBeGreaterThan(0);
+    const before = receivedData(watching, "overview").length;
     for (let i = 0; i < 10; i++) check("/orders", { user: "acme" });
-    await expect.poll(() => dataOf(watching, "overview").some((one) => one.per_second.decided > 0)).toBe(true);
-    const all = dataOf(watching, "overview").slice(before);
+    await expect.poll(() => receivedData(watching, "overview").some((one) => one.per_second.decided > 0)).toBe(true);
+    const all = receivedData(watching, "overview").slice(before);
     const sum = (read: (one: never) => number | undefined): number =>
       Math.round(all.reduce((total, one) => total + (read(one as never) ?? 0) * one.seconds, 0));
     expect(sum(({ per_second }: { per_second: { allowed: number } }) => per_second.allowed)).toBe(2);
@@ -121,8 +121,8 @@ describe("live decisions", () => {
     for (let i = 0; i < 5; i++) check("/orders", { user: "acme" });
     for (let i = 0; i < 5; i++) check("/orders", { user: "other" });
     check("/login", { api_key: "k" });
-    await expect.poll(() => dataOf(watching, "decisions").reduce((sum, { matched }) => sum + matched, 0)).toBe(3);
-    const items = dataOf(watching, "decisions").flatMap((one) => one.items);
+    await expect.poll(() => receivedData(watching, "decisions").reduce((sum, { matched }) => sum + matched, 0)).toBe(3);
+    const items = receivedData(watching, "decisions").flatMap((one) => one.items);
     expect(items.reduce((sum, one) => sum + one.stands_for, 0)).toBe(3);
     expect(items[0]).toMatchObject({
       policy: "orders",
@@ -141,8 +141,8 @@ describe("live decisions", () => {
     await expect.poll(() => admin.live.size).toBe(1);
     check("/login", { api_key: "very-secret" });
     check("/login", { api_key: "another" });
-    await expect.poll(() => dataOf(watching, "decisions").length).toBe(1);
-    expect(dataOf(watching, "decisions")[0]).toMatchObject({
+    await expect.poll(() => receivedData(watching, "decisions").length).toBe(1);
+    expect(receivedData(watching, "decisions")[0]).toMatchObject({
       matched: 1,
       items: [{ dimensions: { api_key: /^sha256:/ } }],
     });
@@ -154,8 +154,8 @@ describe("live decisions", () => {
     await expect.poll(() => admin.live.size).toBe(1);
     check("/login", { api_key: "k" });
     check("/orders", { user: "acme" });
-    await expect.poll(() => dataOf(watching, "decisions").length).toBe(1);
-    expect(dataOf(watching, "decisions")[0]).toMatchObject({ matched: 1, items: [{ policy: "orders" }] });
+    await expect.poll(() => receivedData(watching, "decisions").length).toBe(1);
+    expect(receivedData(watching, "decisions")[0]).toMatchObject({ matched: 1, items: [{ policy: "orders" }] });
   });
 
   it("cost nothing once no one watches", async () => {
@@ -169,18 +169,18 @@ describe("live decisions", () => {
 describe("live changes", () => {
   it("come at once, and say later what was changed by whom; another topic comes by the same connection", async () => {
     const watching = await watch("changes?with=overview");
-    await expect.poll(() => dataOf(watching, "changes").length).toBe(1);
-    expect(dataOf(watching, "changes")[0]).toMatchObject({ changes: [], more: false });
+    await expect.poll(() => receivedData(watching, "changes").length).toBe(1);
+    expect(receivedData(watching, "changes")[0]).toMatchObject({ changes: [], more: false });
     await admin.control.policies.put(createRoleActor("admin"), "fresh", limitPolicy("fresh", 9));
-    await expect.poll(() => dataOf(watching, "changes").length).toBe(2);
-    expect(dataOf(watching, "changes")[1].changes).toMatchObject([
+    await expect.poll(() => receivedData(watching, "changes").length).toBe(2);
+    expect(receivedData(watching, "changes")[1].changes).toMatchObject([
       { action: "policy.put", target: "fresh", actor: "admin" },
     ]);
-    await expect.poll(() => dataOf(watching, "overview").length).toBeGreaterThan(0);
+    await expect.poll(() => receivedData(watching, "overview").length).toBeGreaterThan(0);
     // One that begins later sees the state, and not what others were shown.
     const later = await watch("changes");
-    await expect.poll(() => dataOf(later, "changes").length).toBe(1);
-    expect(dataOf(later, "changes")[0].changes).toEqual([]);
+    await expect.poll(() => receivedData(later, "changes").length).toBe(1);
+    expect(receivedData(later, "changes")[0].changes).toEqual([]);
   });
 });
 

@@ -116,7 +116,7 @@ const fromPage = (): Readonly<Record<string, string>> => ({ ...marked, origin: a
 const signIn = (body: unknown, headers: Readonly<Record<string, string>> = fromPage()): Promise<Answered> =>
   ask("/api/v1/session", { method: "POST", body, headers });
 
-function cookieOf({ headers }: Answered): string {
+function readCookie({ headers }: Answered): string {
   const [cookie = ""] = headers["set-cookie"] ?? [];
   return cookie.split(";", 1)[0]!;
 }
@@ -129,7 +129,7 @@ describe("a session", () => {
     expect(signedIn.status).toBe(200);
     expect(signedIn.headers["set-cookie"]?.[0]).toMatch(/; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/);
     expect(signedIn.bytes.toString()).not.toContain(token);
-    const cookie = cookieOf(signedIn);
+    const cookie = readCookie(signedIn);
     const shown = await ask("/api/v1/session", { headers: { cookie } });
     expect(shown.body).toMatchObject({ name: "ada", role: "admin", by: "cookie", expires_ms: expect.any(Number) });
     expect(shown.body.may).toContain("administer");
@@ -138,7 +138,7 @@ describe("a session", () => {
     expect(bearer.body).toMatchObject({ name: "ada", by: "bearer" });
 
     const out = await ask("/api/v1/session", { method: "DELETE", headers: { cookie, ...fromPage() } });
-    expect([out.status, cookieOf(out)]).toEqual([204, "sluice-session="]);
+    expect([out.status, readCookie(out)]).toEqual([204, "sluice-session="]);
     expect((await audit()).map(({ action, actor }) => [action, actor]).slice(0, 2)).toEqual([
       ["session.end", "ada"],
       ["session.start", "ada"],
@@ -147,7 +147,7 @@ describe("a session", () => {
   });
 
   it("ends when its token is revoked", async () => {
-    const cookie = cookieOf(await signIn({ token }));
+    const cookie = readCookie(await signIn({ token }));
     const [{ id } = { id: "" }] = await admin.control.tokens.list(createRoleActor("admin"));
     await admin.control.tokens.make(createRoleActor("admin"), { name: "other", role: "admin" });
     await admin.control.tokens.revoke(createRoleActor("admin"), id);
@@ -175,7 +175,7 @@ describe("a session", () => {
   });
 
   it("does not help a request that sends a bearer token: that counts alone", async () => {
-    const cookie = cookieOf(await signIn({ token }));
+    const cookie = readCookie(await signIn({ token }));
     const answer = await ask("/api/v1/session", { headers: { cookie, authorization: "Bearer sluice_wrong" } });
     expect(answer.status).toBe(401);
   });
@@ -213,7 +213,7 @@ describe("a code", () => {
     const signedIn = await signIn({ code }).finally(() => clearInterval(watching));
     expect(signedIn.status).toBe(200);
     expect(signedIn.body).toMatchObject({ name: expect.stringMatching(/^console\//), role: "admin" });
-    const cookie = cookieOf(signedIn);
+    const cookie = readCookie(signedIn);
     const own = async () =>
       (await admin.control.tokens.list(createRoleActor("admin"))).find(({ name }) => name.startsWith("console/"));
     const { expiresMs = 0, createdMs = 0 } = (await own()) ?? {};
@@ -230,10 +230,10 @@ describe("a code", () => {
     const signedIn = await signIn({ code }).finally(() => clearInterval(watching));
     const made = await admin.control.tokens.list(createRoleActor("admin"));
     const { id, name } = made.find((one) => one.name.startsWith("console/"))!;
-    const cookie = cookieOf(signedIn);
+    const cookie = readCookie(signedIn);
     await admin.store.close();
     const out = await ask("/api/v1/session", { method: "DELETE", headers: { cookie, ...fromPage() } });
-    expect([out.status, cookieOf(out)]).toEqual([204, "sluice-session="]);
+    expect([out.status, readCookie(out)]).toEqual([204, "sluice-session="]);
     expect(logged.find(({ event }) => event === "session.revoke_failed")).toMatchObject({
       level: "error",
       fields: { caller: name, token: id, reason: expect.any(String) },
@@ -255,7 +255,7 @@ describe("pages of other origins", () => {
   const foreign = { origin: "http://127.0.0.1:3000" };
 
   it("change nothing with the cookie (CSRF)", async () => {
-    const cookie = cookieOf(await signIn({ token }));
+    const cookie = readCookie(await signIn({ token }));
     const put = (headers: Readonly<Record<string, string>>): Promise<Answered> =>
       ask("/api/v1/policies/orders", {
         method: "PUT",
@@ -276,7 +276,7 @@ describe("pages of other origins", () => {
   });
 
   it("do not sign anyone in or out", async () => {
-    const cookie = cookieOf(await signIn({ token }));
+    const cookie = readCookie(await signIn({ token }));
     for (const headers of [{}, { ...marked, ...foreign }, { origin: admin.url }]) {
       expect((await signIn({ token }, headers)).status).toBe(403);
       const out = await ask("/api/v1/session", { method: "DELETE", headers: { cookie, ...headers } });
@@ -285,7 +285,7 @@ describe("pages of other origins", () => {
   });
 
   it("read nothing under a foreign name that leads here (DNS rebinding)", async () => {
-    const cookie = cookieOf(await signIn({ token }));
+    const cookie = readCookie(await signIn({ token }));
     const host = "rebound.example:8090";
     expect((await ask("/api/v1/policies", { headers: { cookie, host } })).status).toBe(403);
     expect((await ask("/", { headers: { host } })).status).toBe(403);

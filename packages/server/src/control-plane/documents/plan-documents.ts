@@ -16,7 +16,7 @@ export interface DocumentLimit {
 
 /** The limits of a document, in order. Empty for one that cannot be read. */
 export function readDocumentLimits({ limits }: PolicyDocument): readonly DocumentLimit[] {
-  const written = Array.isArray(limits) ? limits.map(recordOf) : [];
+  const written = Array.isArray(limits) ? limits.map(asRecord) : [];
   const named = written.map((limit) => ({
     ...(typeof limit.name === "string" && { name: limit.name }),
     by: listOf(limit.by).filter((one) => typeof one === "string"),
@@ -26,7 +26,7 @@ export function readDocumentLimits({ limits }: PolicyDocument): readonly Documen
     name: names[index]!,
     by: named[index]!.by,
     windows: limit.windows === undefined ? undefined : listOf(limit.windows),
-    plans: new Map(Object.entries(recordOf(limit.tiers)).map(([plan, tier]) => [plan, listOf(recordOf(tier).windows)])),
+    plans: new Map(Object.entries(asRecord(limit.tiers)).map(([plan, tier]) => [plan, listOf(asRecord(tier).windows)])),
   }));
 }
 
@@ -54,7 +54,7 @@ function withTier(
   plan: string,
   windows: readonly unknown[] | undefined,
 ): Readonly<Record<string, unknown>> {
-  const tiers: Record<string, unknown> = { ...recordOf(limit.tiers), [plan]: { windows } };
+  const tiers: Record<string, unknown> = { ...asRecord(limit.tiers), [plan]: { windows } };
   if (windows === undefined) delete tiers[plan];
   if (Object.keys(tiers).length > 0) return { ...limit, tiers };
   const { tiers: _, ...rest } = limit;
@@ -83,7 +83,7 @@ function listOf(written: unknown): readonly unknown[] {
   return Array.isArray(written) ? written : [written];
 }
 
-function recordOf(written: unknown): Readonly<Record<string, unknown>> {
+function asRecord(written: unknown): Readonly<Record<string, unknown>> {
   const isRecord = typeof written === "object" && written !== null && !Array.isArray(written);
   return isRecord ? (written as Readonly<Record<string, unknown>>) : {};
 }

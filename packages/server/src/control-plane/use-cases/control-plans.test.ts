@@ -14,7 +14,7 @@ afterEach(() => control.close());
 
 const shop = createActor("editor", "shop");
 
-function policyOf(owner: string, path: string, limits: readonly unknown[]): PolicyDocument {
+function testPolicy(owner: string, path: string, limits: readonly unknown[]): PolicyDocument {
   return { owner, on_failure: "open", match: { endpoint: path }, limits };
 }
 
@@ -28,17 +28,17 @@ async function prepare(): Promise<void> {
   await control.policies.put(
     admin,
     "orders",
-    policyOf("shop", "/orders", [tiered("10/s", { pro: "100/s", free: "1/s" })]),
+    testPolicy("shop", "/orders", [tiered("10/s", { pro: "100/s", free: "1/s" })]),
   );
   await control.policies.put(
     admin,
     "search",
-    policyOf("shop", "/search", [
+    testPolicy("shop", "/search", [
       tiered("5/s", { free: "2/s" }),
       { name: "all", by: ["tenant"], windows: "50/s", tiers: { pro: { windows: "500/s" } } },
     ]),
   );
-  await control.policies.put(admin, "mail", policyOf("post", "/mail", [{ by: ["user"], windows: ["3/s"] }]));
+  await control.policies.put(admin, "mail", testPolicy("post", "/mail", [{ by: ["user"], windows: ["3/s"] }]));
 }
 
 const put = (limits: readonly unknown[], more: object = {}, actor = admin) =>
@@ -130,7 +130,7 @@ describe("a plan", () => {
     await control.policies.put(
       admin,
       "orders",
-      policyOf("shop", "/orders", [tiered("11/s", { pro: "100/s", free: "1/s" })]),
+      testPolicy("shop", "/orders", [tiered("11/s", { pro: "100/s", free: "1/s" })]),
       { expected: 1 },
     );
     await put([limits[0]], { expected: version });
@@ -202,12 +202,12 @@ describe("a plan", () => {
     expect(await control.plans.get(admin, "pro")).toMatchObject({ version: 0, limits: [], subjects: [{ count: 1 }] });
     expect(await catchRefusal(control.plans.delete(admin, "pro"))).toMatchObject({ code: "resource_not_found" });
     const { document } = await control.policies.get(admin, "orders");
-    expect(document).toEqual({ id: "orders", ...policyOf("shop", "/orders", [tiered("10/s", { free: "1/s" })]) });
+    expect(document).toEqual({ id: "orders", ...testPolicy("shop", "/orders", [tiered("10/s", { free: "1/s" })]) });
   });
 
   it("shows windows in policy files, which are changed there", async () => {
     const filePolicies = parsePolicies({
-      policies: [{ id: "filed", ...policyOf("web", "/filed", [tiered("1/s", { pro: "2/s" })]) }],
+      policies: [{ id: "filed", ...testPolicy("web", "/filed", [tiered("1/s", { pro: "2/s" })]) }],
       subjects: [{ user: "u9", tier: "pro" }],
     });
     const beside = await openTestControl({ filePolicies });

@@ -4,12 +4,12 @@ import { findHeadroom, type PeaksByStep } from "./find-headroom.ts";
 
 const none: PeaksByStep = { minute: [], hour: [], day: [] };
 
-function policyOf(limits: readonly object[]) {
+function testPolicy(limits: readonly object[]) {
   return parsePolicies({ policies: [{ id: "p", match: {}, limits, on_failure: "open" }] }).policies[0]!;
 }
 
 it("finds the window that came closest, by periods that fit it", () => {
-  const policy = policyOf([
+  const policy = testPolicy([
     { by: ["tenant"], windows: ["10/s", "1000/h"] },
     { by: [], windows: ["60000/d"] },
   ]);
@@ -27,7 +27,9 @@ it("finds the window that came closest, by periods that fit it", () => {
 it("knows nothing of limits by several dimensions, of others' peaks, and of quotas that never refill", () => {
   const peak = { policy: "p", limit: "tenant,user", dimension: "tenant", cost: 5 };
   const all = { minute: [peak], hour: [peak], day: [peak] };
-  expect(findHeadroom(policyOf([{ by: ["tenant", "user"], windows: ["10/m"] }]), all)).toBeUndefined();
+  expect(findHeadroom(testPolicy([{ by: ["tenant", "user"], windows: ["10/m"] }]), all)).toBeUndefined();
   const other = { ...peak, limit: "tenant", policy: "q" };
-  expect(findHeadroom(policyOf([{ by: ["tenant"], windows: ["10/m"] }]), { ...none, minute: [other] })).toBeUndefined();
+  expect(
+    findHeadroom(testPolicy([{ by: ["tenant"], windows: ["10/m"] }]), { ...none, minute: [other] }),
+  ).toBeUndefined();
 });

@@ -50,14 +50,14 @@ export class LoadReports {
   /** Since the last look; what it evicted before the first one is no news. */
   #countEvicted(shard: Shard): number {
     if (shard.load === undefined) return 0;
-    const key = keyOf(shard);
+    const key = shardKey(shard);
     const before = this.#evicted.get(key) ?? shard.load.evictedKeys;
     this.#evicted.set(key, shard.load.evictedKeys);
     return shard.load.evictedKeys - before;
   }
 
   #isDue(concern: Concern, shard: Shard): boolean {
-    const key = `${concern} ${keyOf(shard)}`;
+    const key = `${concern} ${shardKey(shard)}`;
     const nowMs = this.#nowMs();
     if (nowMs - (this.#reportedMs.get(key) ?? Number.NEGATIVE_INFINITY) < onceInMs) return false;
     this.#reportedMs.set(key, nowMs);
@@ -76,7 +76,7 @@ function named({ name: shard, cell }: Shard): { readonly shard: string; readonly
   return { shard, cell };
 }
 
-function keyOf({ name, cell = "" }: Shard): string {
+function shardKey({ name, cell = "" }: Shard): string {
   return `${cell} ${name}`;
 }
 

@@ -38,15 +38,15 @@ function ofMemory(counters: MemoryCounters): Instants {
 
 function ofServer(watch: LimiterWatch): Instants {
   const known = new WeakMap<Decision, Instant>();
-  watch.onDecided = (decision, atMs, order) => known.set(decision, instantOf(atMs, order));
+  watch.onDecided = (decision, atMs, order) => known.set(decision, createInstant(atMs, order));
   return {
-    find: (decision) => known.get(decision) ?? instantOf(systemClock.epochMs(), 0),
+    find: (decision) => known.get(decision) ?? createInstant(systemClock.epochMs(), 0),
     close(): void {
       watch.onDecided = undefined;
     },
   };
 }
 
-function instantOf(atMs: number, order: number): Instant {
+function createInstant(atMs: number, order: number): Instant {
   return { us: Math.round(atMs * 1000), steadyMs: undefined, originMs: undefined, order };
 }

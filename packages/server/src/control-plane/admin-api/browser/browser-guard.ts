@@ -39,7 +39,7 @@ export function createBrowserGuard({ host, hosts = [] }: BrowserGuardOptions = {
 
   function admitHost({ headers, socket }: BrowserRequest): void {
     const name = findHostName(headers);
-    if (name !== undefined && (isLocalName(name) || known.has(name) || isAddressOf(name, socket))) return;
+    if (name !== undefined && (isLocalName(name) || known.has(name) || isLocalAddress(name, socket))) return;
     throw refused(
       `browsers are not served under the name ${JSON.stringify(headers.host ?? "")}; if it is a name of this server, add it to --console-hosts`,
     );
@@ -102,7 +102,7 @@ function isLocalName(name: string): boolean {
 }
 
 /** Whether it is the address that the connection came in on. */
-function isAddressOf(name: string, { localAddress }: RequestSocket): boolean {
+function isLocalAddress(name: string, { localAddress }: RequestSocket): boolean {
   const asked = parseIp(name.replace(/^\[(.*)\]$/, "$1"));
   const own = parseIp(localAddress ?? "");
   return asked !== undefined && own !== undefined && renderIp(asked) === renderIp(own);

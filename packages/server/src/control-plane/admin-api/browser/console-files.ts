@@ -71,12 +71,12 @@ export async function readConsoleFiles(folder: string): Promise<ConsoleFiles | "
   const files = new Map<string, ConsoleFile>();
   for (const [path, content] of read) {
     const type = types[extname(path)];
-    if (type !== undefined) files.set(path, fileOf(path, type, content, read));
+    if (type !== undefined) files.set(path, consoleFile(path, type, content, read));
   }
   return files;
 }
 
-function fileOf(path: string, type: string, plain: Buffer, all: ReadonlyMap<string, Buffer>): ConsoleFile {
+function consoleFile(path: string, type: string, plain: Buffer, all: ReadonlyMap<string, Buffer>): ConsoleFile {
   const encodings = new Map<string, Promise<Buffer>>();
   const isCompressed = plain.length >= minCompressedBytes && compressible.test(type);
   /** Compressed by the build, or once when it is first asked for. */

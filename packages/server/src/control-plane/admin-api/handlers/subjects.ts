@@ -40,13 +40,13 @@ export async function getUsage({ actor, params }: AdminRequest, { control }: Adm
   return { status: 200, body: subjectUsage.render({ dimension, value, limits }) };
 }
 
-function optionsOf<B, Q>({ change, anyVersion }: AdminRequest<B, Q>): SubjectChangeOptions {
+function changeOptions<B, Q>({ change, anyVersion }: AdminRequest<B, Q>): SubjectChangeOptions {
   return anyVersion ? { ...change, expected: "any" } : change;
 }
 
 export async function deleteSubject(request: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
   const { actor, params } = request;
-  const changed = await control.subjects.delete(actor, params.kind!, params.id!, optionsOf(request));
+  const changed = await control.subjects.delete(actor, params.kind!, params.id!, changeOptions(request));
   return { status: 200, body: subjectDeletion.render(subjectChangeView(changed)) };
 }
 
@@ -68,12 +68,16 @@ export async function setTier(
   { control }: AdminContext,
 ): Promise<HttpResponse> {
   const { actor, params, body } = request;
-  return answerSubject(await control.subjects.setTier(actor, params.kind!, params.id!, body.tier, optionsOf(request)));
+  return answerSubject(
+    await control.subjects.setTier(actor, params.kind!, params.id!, body.tier, changeOptions(request)),
+  );
 }
 
 export async function deleteTier(request: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
   const { actor, params } = request;
-  return answerSubject(await control.subjects.setTier(actor, params.kind!, params.id!, undefined, optionsOf(request)));
+  return answerSubject(
+    await control.subjects.setTier(actor, params.kind!, params.id!, undefined, changeOptions(request)),
+  );
 }
 
 /** PUT …/limits: without an end. */
@@ -84,7 +88,7 @@ export async function setLimits(
   const { actor, params, body } = request;
   const { policy, limit, windows } = body;
   const own = { policy, limit, windows };
-  const wanted = control.subjects.setLimit(actor, params.kind!, params.id!, own, optionsOf(request));
+  const wanted = control.subjects.setLimit(actor, params.kind!, params.id!, own, changeOptions(request));
   return answerSubject(await renameProblems(wanted, (path) => withoutPolicy(path, policy)));
 }
 
@@ -96,7 +100,7 @@ export async function setOverride(
   const { actor, params, body } = request;
   const { policy, limit, windows, until_ms: untilMs, for_ms: forMs } = body;
   const override = { policy, limit, windows, untilMs: untilMs ?? Date.now() + forMs! };
-  const wanted = control.subjects.setLimit(actor, params.kind!, params.id!, override, optionsOf(request));
+  const wanted = control.subjects.setLimit(actor, params.kind!, params.id!, override, changeOptions(request));
   return answerSubject(await renameProblems(wanted, (path) => withoutPolicy(path, policy)));
 }
 
@@ -121,7 +125,7 @@ export function deleteLimit(kind: "custom" | "override") {
       ]);
     const which = { kind, policy, limit };
     return answerSubject(
-      await control.subjects.deleteLimit(actor, params.kind!, params.id!, which, optionsOf(request)),
+      await control.subjects.deleteLimit(actor, params.kind!, params.id!, which, changeOptions(request)),
     );
   };
 }
@@ -131,12 +135,12 @@ export async function blockSubject(request: AdminRequest<BlockBody>, { control }
   const { actor, params, body } = request;
   const { policies, until_ms: untilMs, for_ms: forMs } = body;
   const block = { policies, untilMs: untilMs ?? Date.now() + forMs! };
-  return answerSubject(await control.subjects.block(actor, params.kind!, params.id!, block, optionsOf(request)));
+  return answerSubject(await control.subjects.block(actor, params.kind!, params.id!, block, changeOptions(request)));
 }
 
 export async function unblockSubject(request: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
   const { actor, params } = request;
-  return answerSubject(await control.subjects.unblock(actor, params.kind!, params.id!, optionsOf(request)));
+  return answerSubject(await control.subjects.unblock(actor, params.kind!, params.id!, changeOptions(request)));
 }
 
 /** POST …/reset: resets counters; limits and tier stay. */

@@ -42,7 +42,7 @@ export class ResponseWriter implements AnswerWriter {
       return;
     }
     response.flushHeaders();
-    stream?.(streamOf(response));
+    stream?.(answerStream(response));
   }
 
   destroy(): void {
@@ -59,7 +59,7 @@ function addHeaders(head: string[], headers: HttpResponse["headers"]): void {
   for (const name in headers) if (name !== "content-type" && name !== "cache-control") head.push(name, headers[name]!);
 }
 
-function streamOf(response: ServerResponse): AnswerStream {
+function answerStream(response: ServerResponse): AnswerStream {
   return {
     write(text): void {
       if (!response.destroyed && !response.writableEnded) response.write(text);
