@@ -269,9 +269,10 @@ describe("a replay", () => {
           timeMs += gapMs > 500 ? 1_000 : 0;
           return { timeMs, wholeSecond: true, dimensions: { ip, endpoint, method: "GET" }, cost };
         });
-        const spread = [...Map.groupBy(requests, (one) => one.timeMs).values()].flatMap((second) =>
-          second.map((one, i) => ({ ...one, timeMs: one.timeMs + i * (1000 / second.length) })),
-        );
+        const spread = requests.map((one, at) => {
+          const second = requests.filter((other) => other.timeMs === one.timeMs);
+          return { ...one, timeMs: one.timeMs + (at - requests.indexOf(second[0]!)) * (1000 / second.length) };
+        });
         const countDenied = (policies: PolicySet, list: readonly SimulatedRequest[]): number =>
           decideAll(policies, list).filter((allowed) => !allowed).length;
         const report = simulate(requests, { now, candidate, carried });
