@@ -7,7 +7,7 @@ import { createRoot } from "react-dom/client";
 import { isTemporary } from "./api/advise.ts";
 import { ApiError } from "./api/api-error.ts";
 import { createConsoleRouter } from "./app/routes.tsx";
-import { sessionQuery } from "./session/session.ts";
+import { forgetSession } from "./session/session.ts";
 import { ErrorBoundary } from "./ui/error-boundary.tsx";
 import { ToastRegion } from "./ui/toast.tsx";
 import { removeCode } from "./url/one-time-code.ts";
@@ -16,9 +16,7 @@ removeCode();
 
 /** A token may expire or be revoked at any moment: then the sign-in view comes, and leads back here. */
 const onError = (error: unknown): void => {
-  if (!(error instanceof ApiError) || error.status !== 401) return;
-  queries.setQueryData(sessionQuery.queryKey, null);
-  void router.invalidate();
+  if (error instanceof ApiError && error.status === 401) forgetSession(queries);
 };
 
 const queries: QueryClient = new QueryClient({

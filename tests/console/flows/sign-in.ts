@@ -1,5 +1,7 @@
+import { openPolicyStore } from "@sluice/sql";
 import { describe, expect, it } from "vitest";
 import type { ConsoleBrowser } from "../console-browser.ts";
+import { type ConsoleWorld, untilNodesAreCurrent } from "../world/start-console-world.ts";
 
 async function makeCode({ world }: ConsoleBrowser): Promise<string> {
   const answer = await fetch(`${world.url}/api/v1/session/codes`, {
@@ -73,23 +75,46 @@ export function describeSignIn(use: () => ConsoleBrowser): void {
       await again.close();
     });
 
-    it("again when its token is revoked or has expired, and keeps the address", async () => {
+    const endings = {
+      "is revoked": ({ admin }: ConsoleWorld, id: string) => admin.tokens.revoke(id),
+      "has expired": ({ store }: ConsoleWorld, id: string) => expireToken(store, id),
+    };
+    it.each(Object.entries(endings))("again when its token %s: at once, and at the same address", async (_, end) => {
       const { world } = use();
       const soon = { name: "short", role: "viewer", expiresMs: Date.now() + 3_600_000 } as const;
       const { token } = await world.admin.tokens.make(soon);
+      await untilNodesAreCurrent(world.admin);
       const watched = await use().openStranger();
       watched.keepSecret(token.token!);
       const { page } = watched;
+      const questions: string[] = [];
       await watched.allowing(/401/, async () => {
-        await page.goto(`${world.url}/audit`);
+        await page.goto(`${world.url}/audit?kind=token`);
         await page.getByLabel("Token").fill(token.token!);
         await page.getByRole("button", { name: "Sign in" }).click();
         await page.getByRole("heading", { level: 1, name: "Audit" }).waitFor();
-        await world.admin.tokens.revoke(token.id);
+        await page.getByText("Live", { exact: true }).waitFor();
+        page.on("request", (request) => questions.push(new URL(request.url()).pathname));
+        await end(world, token.id);
         await page.getByRole("heading", { name: "Sign in to Sluice" }).waitFor();
       });
-      expect(decodeURIComponent(page.url())).toContain("/audit");
+      // The stream says that the session has ended: asking about it again would count as a failed log-in.
+      expect(questions).not.toContain("/api/v1/session");
+      expect(new URL(page.url()).searchParams.get("to")).toBe("/audit?kind=token");
       await watched.close();
     });
   });
+}
+
+/** As if its time were over. */
+async function expireToken(url: string, id: string): Promise<void> {
+  const store = await openPolicyStore({ url });
+  try {
+    await store.change(async (change) => {
+      await change.putToken({ ...(await change.token(id))!, expiresMs: Date.now() });
+      await change.nextGeneration();
+    });
+  } finally {
+    await store.close();
+  }
 }

@@ -152,5 +152,18 @@ async function makeTokens(admin: AdminClient): Promise<Record<WorldRole, string>
       return [role, token.token!] as const;
     }),
   );
+  await untilNodesAreCurrent(admin);
   return Object.fromEntries(made) as Record<WorldRole, string>;
+}
+
+/** Waits until every node decides by the newest generation: then a new token is known to all. */
+export async function untilNodesAreCurrent(admin: AdminClient): Promise<void> {
+  const untilMs = Date.now() + readyWithinMs;
+  for (;;) {
+    const { generation, nodes } = await admin.nodes.list();
+    const behind = nodes.filter((node) => node.alive && node.generation < generation);
+    if (behind.length === 0) return;
+    if (Date.now() > untilMs) throw new Error(`${behind.map(({ name }) => name).join(", ")} did not become current`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
 }

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "react";
-import { parseApiError } from "./api-error.ts";
+import { type ApiError, parseApiError } from "./api-error.ts";
 import { apiUrl, type Query } from "./ask.ts";
 import { EventStreamReader, reconnectDelayMs, type StreamEvent } from "./event-stream.ts";
 
@@ -11,7 +11,7 @@ export interface EventStreamOptions {
   readonly query?: Query | undefined;
   readonly onEvent: (event: StreamEvent) => void;
   /** Refused for good (401, 403, 404): it does not connect again. */
-  readonly onRefused?: ((error: Error) => void) | undefined;
+  readonly onRefused?: ((error: ApiError) => void) | undefined;
 }
 
 /** A stream is silent for less than this: the server sends a comment when it has nothing to say. */

@@ -25,9 +25,10 @@ export function AccountMenu(): ReactNode {
     } catch (error) {
       return showFailed("Signing out failed", error);
     }
+    // First, so that the next to sign in begins at the overview: a session that is missing leads back to its view.
+    await navigate({ to: "/sign-in", search: {} });
     queries.clear();
     queries.setQueryData(sessionQuery.queryKey, null);
-    await navigate({ to: "/sign-in", search: {} });
   };
   return (
     <Menu

@@ -7,9 +7,11 @@ import {
   Outlet,
   redirect,
   useLocation,
+  useRouter,
 } from "@tanstack/react-router";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect } from "react";
 import { sessionQuery } from "../session/session.ts";
+import { useSession } from "../session/use-session.ts";
 import { EmptyState } from "../ui/empty-state.tsx";
 import { ErrorNotice } from "../ui/error-notice.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
@@ -54,9 +56,15 @@ const shell = createRoute({
   component: ShellView,
 });
 
+/** A session may end while its view is shown: nothing of the shell stays that would ask the server. */
 function ShellView(): ReactNode {
   const { pathname } = useLocation();
-  return <Shell path={pathname} />;
+  const router = useRouter();
+  const isOver = useSession() === null;
+  useEffect(() => {
+    if (isOver) void router.invalidate();
+  }, [isOver, router]);
+  return isOver ? null : <Shell path={pathname} />;
 }
 
 const overview = createRoute({

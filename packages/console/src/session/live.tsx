@@ -4,7 +4,7 @@ import { createContext, type ReactNode, useCallback, useContext, useEffect, useM
 import type { Query } from "../api/ask.ts";
 import type { StreamEvent } from "../api/event-stream.ts";
 import { type StreamState, useEventStream } from "../api/use-event-stream.ts";
-import { sessionQuery } from "./session.ts";
+import { forgetSession } from "./session.ts";
 
 /** Events of the one stream that a tab has: browsers allow six connections to a server, in all tabs together. */
 export type LiveTopic = "overview" | "decisions" | "changes";
@@ -28,7 +28,7 @@ export function LiveProvider({ children }: { readonly children: ReactNode }): Re
   const onEvent = useCallback(
     ({ event, data }: StreamEvent) => {
       const body = JSON.parse(data) as JsonObject;
-      if (event === "end" && body.reason === "session_ended") void queries.invalidateQueries(sessionQuery);
+      if (event === "end" && body.reason === "session_ended") forgetSession(queries);
       if (event === "changes") refresh(queries, body);
       for (const listener of listeners.current.get(event as LiveTopic) ?? []) listener(body);
     },
@@ -38,7 +38,7 @@ export function LiveProvider({ children }: { readonly children: ReactNode }): Re
     path: filter === undefined ? "live/changes" : "live/decisions",
     query: filter === undefined ? { with: "overview" } : { with: "changes,overview", ...filter },
     onEvent,
-    onRefused: () => void queries.invalidateQueries(sessionQuery),
+    onRefused: (error) => error.status === 401 && forgetSession(queries),
   });
   const live = useMemo<Live>(
     () => ({

@@ -1,5 +1,5 @@
 import type { SessionBody } from "@sluice/protocol/admin";
-import { queryOptions } from "@tanstack/react-query";
+import { type QueryClient, queryOptions } from "@tanstack/react-query";
 import { ApiError } from "../api/api-error.ts";
 import { ask } from "../api/ask.ts";
 
@@ -26,3 +26,9 @@ export const sessionQuery = queryOptions({
   },
   staleTime: 60_000,
 });
+
+/** The server does not accept this session any more: nothing else is asked with it, and the sign-in view comes. */
+export function forgetSession(queries: QueryClient): void {
+  queries.setQueryData(sessionQuery.queryKey, null);
+  void queries.cancelQueries({ predicate: ({ queryKey }) => queryKey[0] !== sessionQuery.queryKey[0] });
+}

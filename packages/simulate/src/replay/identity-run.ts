@@ -68,7 +68,7 @@ export class IdentityRun {
       ...{ recordings, sampledBy },
       ...{ compared: this.#compared, agreed: this.#agreed, examples: this.#examples },
       ...{ skipped: this.#skipped, forced: this.#forced, degraded: this.#degraded, causes: this.#causes },
-      lost: this.#run === undefined ? 0 : this.#run.stats.evictedLive + this.#run.stats.refused,
+      lost: this.#run?.countersLost ?? 0,
     });
   }
 

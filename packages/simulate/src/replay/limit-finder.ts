@@ -91,7 +91,7 @@ export class LimitFinder {
       ...(knee === undefined ? {} : { knee }),
       ...(none === -1 ? {} : { none_denied: none }),
       subjects_exact: !this.#isFull,
-      counters_lost: this.#runs.reduce((sum, { stats }) => sum + stats.evictedLive + stats.refused, 0),
+      counters_lost: this.#runs.reduce((sum, { countersLost }) => sum + countersLost, 0),
     };
   }
 

@@ -1,7 +1,7 @@
 import type { PolicySet } from "sluice";
 import { limitScope, renderWindow } from "sluice/internal";
 import type { PreparedPolicies } from "./prepare-policies.ts";
-import type { PolicyCount, ReplayRun } from "./replay-run.ts";
+import type { PolicyCount } from "./replay-run.ts";
 import type { LimitLine, MissingReport, PolicyReport, SideReport, SimulationReport } from "./simulation-report.ts";
 import { countLost, type SimulationRuns } from "./simulation-runs.ts";
 import type { SimulationTotals } from "./simulation-totals.ts";
@@ -24,9 +24,9 @@ export function renderReport(
       now === undefined ? "recording" : "policies",
       deniedAllowed + deniedDenied,
       requests,
-      runs?.nowAtStart,
+      runs?.now?.deniedAtStart,
     ),
-    candidate: renderSide("policies", allowedDenied + deniedDenied, requests, runs?.candidateAtStart),
+    candidate: renderSide("policies", allowedDenied + deniedDenied, requests, runs?.candidate.deniedAtStart),
     flips: {
       allowed_allowed: allowedAllowed,
       allowed_denied: allowedDenied,
@@ -51,17 +51,16 @@ function renderSide(
   source: SideReport["source"],
   denied: number,
   requests: number,
-  atStart: ReplayRun | undefined,
+  atStart: number | undefined,
 ): SideReport {
-  const most = atStart?.denied;
   return {
     source,
     allowed: requests - denied,
     denied,
     denied_share: requests === 0 ? 0 : denied / requests,
-    ...(most === undefined
+    ...(atStart === undefined
       ? {}
-      : { range: { least_denied: Math.min(denied, most), most_denied: Math.max(denied, most) } }),
+      : { range: { least_denied: Math.min(denied, atStart), most_denied: Math.max(denied, atStart) } }),
   };
 }
 
@@ -116,7 +115,7 @@ function listNotes(
   runs: SimulationRuns | undefined,
 ): readonly string[] {
   const notes: string[] = [];
-  if (runs?.candidateAtStart !== undefined)
+  if (runs?.candidate.deniedAtStart !== undefined)
     notes.push(
       "The log has whole seconds. Requests were spread evenly over their second; the range also covers all of them at its start.",
     );

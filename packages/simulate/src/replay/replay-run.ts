@@ -1,4 +1,4 @@
-import { createLimiter, type Decision, type Limiter, type MemoryCounters, type PolicySet, SluiceError } from "sluice";
+import { createLimiter, type Decision, type Limiter, MemoryCounters, type PolicySet, SluiceError } from "sluice";
 import { ReplayClock } from "./replay-clock.ts";
 import type { SimulatedRequest } from "./simulated-request.ts";
 import { type AskedLimit, WatchedCounters } from "./watched-counters.ts";
@@ -9,8 +9,8 @@ export interface ReplayRunOptions {
   /** The first request: no later one may come before it. */
   readonly first: Pick<SimulatedRequest, "timeMs" | "recorded">;
   readonly maxCounterBytes: number;
-  /** Whether only denials are counted, and nothing by policy. */
-  readonly onlyDenied?: boolean;
+  /** Whether every request is also decided at the time that its log says: the start of a second. Takes as much memory again. */
+  readonly alsoAtStart?: boolean;
 }
 
 /** A policy's part in a run. */
@@ -46,16 +46,21 @@ export class ReplayRun {
     policies: readonly string[] | undefined;
   };
   readonly #domain: string | undefined;
-  readonly #onlyDenied: boolean;
+  /** Counters of their own for the start of each second, and their clock. */
+  readonly #atStart: { readonly clock: ReplayClock; readonly counters: MemoryCounters } | undefined;
   #denied = 0;
+  #deniedAtStart = 0;
 
-  constructor({ policies, domain, first, maxCounterBytes, onlyDenied = false }: ReplayRunOptions) {
-    this.#onlyDenied = onlyDenied;
+  constructor({ policies, domain, first, maxCounterBytes, alsoAtStart = false }: ReplayRunOptions) {
     this.#domain = domain;
     this.#clock = new ReplayClock(first);
     const maxBytes = Math.max(leastCounterBytes, maxCounterBytes);
     const maxCounters = Math.ceil(maxBytes / bytesPerCounter);
-    this.#counters = new WatchedCounters({ clock: this.#clock, maxBytes, maxCounters });
+    if (alsoAtStart) {
+      const clock = new ReplayClock(first);
+      this.#atStart = { clock, counters: new MemoryCounters({ clock, maxBytes, maxCounters }) };
+    }
+    this.#counters = new WatchedCounters({ clock: this.#clock, maxBytes, maxCounters }, this.#atStart?.counters);
     this.#limiter = createLimiter({
       policies,
       clock: this.#clock,
@@ -73,6 +78,7 @@ export class ReplayRun {
     const { recorded } = request;
     if (recorded?.steadyMs === undefined) this.#clock.moveTo(timeMs);
     else this.#clock.moveToInstant(recorded.originMs, recorded.steadyMs);
+    this.#atStart?.clock.moveTo(request.timeMs);
     this.#counters.forgetAsked();
     let decision: Decision;
     try {
@@ -82,7 +88,8 @@ export class ReplayRun {
       throw error;
     }
     if (!decision.allowed) this.#denied += 1;
-    if (!this.#onlyDenied) this.#count(decision);
+    if (this.#atStart !== undefined && !this.#counters.allowedByTwin(decision.allowed)) this.#deniedAtStart += 1;
+    this.#count(decision);
     return decision;
   }
 
@@ -95,6 +102,11 @@ export class ReplayRun {
     return this.#denied;
   }
 
+  /** How many are denied if every request comes at the start of its second. Undefined: that was not asked for. */
+  get deniedAtStart(): number | undefined {
+    return this.#atStart && this.#deniedAtStart;
+  }
+
   /** The limits that counted the latest request; valid until the next one. */
   get asked(): readonly AskedLimit[] {
     return this.#counters.asked;
@@ -104,8 +116,10 @@ export class ReplayRun {
     return this.#counters.askedCount;
   }
 
-  get stats(): MemoryCounters["stats"] {
-    return this.#counters.stats;
+  /** Live counters that were dropped because memory was full. */
+  get countersLost(): number {
+    const all = this.#atStart === undefined ? [this.#counters] : [this.#counters, this.#atStart.counters];
+    return all.reduce((sum, { stats }) => sum + stats.evictedLive + stats.refused, 0);
   }
 
   /** The request object is used again and again. */

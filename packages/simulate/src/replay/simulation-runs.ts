@@ -11,9 +11,6 @@ export interface SimulationRuns {
   /** Undefined if the recording says what is decided now. */
   readonly now: ReplayRun | undefined;
   readonly candidate: ReplayRun;
-  /** The same with requests at the start of their second. Undefined if the log has finer times. */
-  readonly nowAtStart: ReplayRun | undefined;
-  readonly candidateAtStart: ReplayRun | undefined;
   readonly finder: LimitFinder | undefined;
   readonly demand: LimitDemand;
   readonly timeline: TimelineCount;
@@ -35,13 +32,12 @@ export function openRuns(
   const steps = findLimit === undefined ? 0 : (findLimit.factors ?? usualFactors).length;
   const count = sides * (wholeSecond ? 2 : 1) + steps;
   const maxCounterBytes = Math.floor((options.maxCounterBytes ?? usualCounterBytes) / count);
-  const open = ({ policies }: PreparedPolicies, onlyDenied = false): ReplayRun =>
-    new ReplayRun({ policies, domain, first, maxCounterBytes, onlyDenied });
+  // Whole seconds give a range: spread evenly, and all at the start of their second.
+  const open = ({ policies }: PreparedPolicies): ReplayRun =>
+    new ReplayRun({ policies, domain, first, maxCounterBytes, alsoAtStart: wholeSecond });
   return {
     now: now && open(now),
     candidate: open(candidate),
-    nowAtStart: wholeSecond ? now && open(now, true) : undefined,
-    candidateAtStart: wholeSecond ? open(candidate, true) : undefined,
     finder:
       findLimit &&
       new LimitFinder(
@@ -55,7 +51,6 @@ export function openRuns(
 }
 
 /** Live counters that were dropped because memory was full, over all runs. */
-export function countLost({ now, candidate, nowAtStart, candidateAtStart }: SimulationRuns): number {
-  const runs = [now, candidate, nowAtStart, candidateAtStart].filter((run) => run !== undefined);
-  return runs.reduce((sum, { stats }) => sum + stats.evictedLive + stats.refused, 0);
+export function countLost({ now, candidate }: SimulationRuns): number {
+  return candidate.countersLost + (now?.countersLost ?? 0);
 }

@@ -203,6 +203,22 @@ const limits = fc.record({
 const sets = fc
   .uniqueArray(limits, { minLength: 1, maxLength: 3, selector: ({ by, algorithm }) => `${by}${algorithm}` })
   .map((list) => createPolicies(...list));
+/** Also with what is denied by name, and with a policy in shadow mode: there counters say one thing, and the decision another. */
+const rangedSets = fc
+  .tuple(fc.uniqueArray(limits, { minLength: 1, maxLength: 2 }), fc.constantFrom("enforce", "shadow"), fc.boolean())
+  .map(([list, mode, isDenying]) =>
+    parsePolicies({
+      policies: [
+        { id: "some", mode, limits: list.slice(0, 1), on_failure: "open" },
+        {
+          id: "all",
+          limits: list.slice(-1),
+          on_failure: "open",
+          ...(isDenying && { deny: { ip: ["2001:db8::/32"] } }),
+        },
+      ],
+    }),
+  );
 const traffics = fc.array(
   fc.record({
     gapMs: fc.nat(700),
@@ -213,6 +229,15 @@ const traffics = fc.array(
   { maxLength: 60 },
 );
 
+const decideAll = (policies: PolicySet, requests: readonly SimulatedRequest[]): readonly boolean[] => {
+  const clock = new ManualClock(requests[0]?.timeMs ?? startMs);
+  const limiter = createLimiter({ policies, clock });
+  return requests.map(({ timeMs: atMs, dimensions, cost }) => {
+    clock.advance(atMs - clock.epochMs());
+    return limiter.checkSync({ dimensions, cost }).allowed;
+  });
+};
+
 describe("a replay", () => {
   it("decides exactly as a limiter does that was asked at those times", () => {
     fc.assert(
@@ -222,15 +247,7 @@ describe("a replay", () => {
           timeMs += gapMs;
           return { timeMs, wholeSecond: false, dimensions: { ip, endpoint, method: "GET" }, cost };
         });
-        const decide = (policies: PolicySet): readonly boolean[] => {
-          const clock = new ManualClock(requests[0]?.timeMs ?? startMs);
-          const limiter = createLimiter({ policies, clock });
-          return requests.map(({ timeMs: atMs, dimensions, cost }) => {
-            clock.advance(atMs - clock.epochMs());
-            return limiter.checkSync({ dimensions, cost }).allowed;
-          });
-        };
-        const [before, after] = [decide(now), decide(candidate)];
+        const [before, after] = [decideAll(now, requests), decideAll(candidate, requests)];
         const count = (wasAllowed: boolean, isAllowed: boolean): number =>
           before.filter((allowed, i) => allowed === wasAllowed && after[i] === isAllowed).length;
         expect(simulate(requests, { now, candidate, carried }).flips).toEqual({
@@ -239,6 +256,35 @@ describe("a replay", () => {
           denied_allowed: count(false, true),
           denied_denied: count(false, false),
         });
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it("of whole seconds gives the range between two limiters, asked evenly over each second and at its start", () => {
+    fc.assert(
+      fc.property(rangedSets, rangedSets, traffics, (now, candidate, traffic) => {
+        let timeMs = startMs;
+        const requests = traffic.map(({ gapMs, ip, endpoint, cost }): SimulatedRequest => {
+          timeMs += gapMs > 500 ? 1_000 : 0;
+          return { timeMs, wholeSecond: true, dimensions: { ip, endpoint, method: "GET" }, cost };
+        });
+        const spread = requests.map((one, at) => {
+          const second = requests.filter((other) => other.timeMs === one.timeMs);
+          return { ...one, timeMs: one.timeMs + (at - requests.indexOf(second[0]!)) * (1000 / second.length) };
+        });
+        const countDenied = (policies: PolicySet, list: readonly SimulatedRequest[]): number =>
+          decideAll(policies, list).filter((allowed) => !allowed).length;
+        const report = simulate(requests, { now, candidate, carried });
+        for (const [side, policies] of [[report.now, now] as const, [report.candidate, candidate] as const]) {
+          const [evenly, atStart] = [countDenied(policies, spread), countDenied(policies, requests)];
+          expect(side.denied).toBe(evenly);
+          expect(side.range).toEqual(
+            requests.length === 0
+              ? undefined
+              : { least_denied: Math.min(evenly, atStart), most_denied: Math.max(evenly, atStart) },
+          );
+        }
       }),
       { numRuns: 200 },
     );

@@ -80,15 +80,13 @@ export class Simulation {
 
   #decide(request: SimulatedRequest, timeMs: number): void {
     this.#runs ??= this.#begin(request);
-    const { now, candidate, nowAtStart, candidateAtStart, finder, demand, timeline } = this.#runs;
+    const { now, candidate, finder, demand, timeline } = this.#runs;
     const decision = candidate.decide(request, timeMs);
     const nowDecision = now?.decide(request, timeMs);
     if (decision === undefined || (now !== undefined && nowDecision === undefined)) {
       this.#countInvalid(request);
       return;
     }
-    candidateAtStart?.decide(request, request.timeMs);
-    nowAtStart?.decide(request, request.timeMs);
     finder?.add(request, timeMs);
     const allowedNow = nowDecision === undefined ? request.wasDenied !== true : nowDecision.allowed;
     countRequest(this.#totals, request, timeMs, allowedNow, decision.allowed);

@@ -18,7 +18,8 @@ export interface AdmitOptions {
 /**
  * Admits a caller whose token permits the request, at a bounded rate, and throws otherwise. The token is in `Authorization`, or in
  * the cookie of a page of ours. Requests refused because of their token are audited, in bounded number: failed logins and
- * authenticated requests are both limited before anything is written.
+ * authenticated requests are both limited before anything is written. A page that asks whether it is signed in, and is not, has
+ * tried no token: it does not count.
  */
 export function createAdmit(
   { access, control }: Pick<AdminContext, "access" | "control">,
@@ -26,6 +27,7 @@ export function createAdmit(
 ): (request: RawRequest, route: AdminRoute, params: PathParameters) => Admission {
   return (request, route, params) => {
     if (route.needs === "nothing") return { caller: unasked };
+    if (route.asksWho === true && !hasCredential(request)) throw noToken();
     const from = socketAddress(request.socket);
     const refused = (caller: Caller, error: unknown): unknown => {
       const { message } = error as Error;
@@ -56,10 +58,17 @@ function findCredential(access: AdminContext["access"], guard: BrowserGuard, req
   const bearer = findBearerToken(request.headers);
   if (bearer !== undefined) return { by: "bearer", token: bearer, identify: () => identify(access, bearer) };
   const cookie = findSessionCookie(request.headers, request.socket);
-  if (cookie === undefined)
-    throw new SluiceError("unauthenticated", "the control plane needs a token; send Authorization: Bearer TOKEN");
+  if (cookie === undefined) throw noToken();
   guard.admitCookie(request);
   return { by: "cookie", token: cookie, identify: () => identify(access, cookie) };
+}
+
+function hasCredential({ headers, socket }: RawRequest): boolean {
+  return headers.authorization !== undefined || findSessionCookie(headers, socket) !== undefined;
+}
+
+function noToken(): SluiceError {
+  return new SluiceError("unauthenticated", "the control plane needs a token; send Authorization: Bearer TOKEN");
 }
 
 /** A token is required here even if the other ports accept anonymous callers. */

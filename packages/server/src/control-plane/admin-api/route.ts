@@ -41,6 +41,8 @@ export interface AdminRoute extends Route<AdminContext, string> {
   readonly access: "read" | "write";
   /** What it counts as, of the reads and writes of a token. Absent: as its access. */
   readonly counts?: "write" | undefined;
+  /** Whether pages ask it to find out if they are signed in: without a token it is refused, which is no failed log-in. */
+  readonly asksWho?: boolean | undefined;
   readonly deprecated?: Deprecation | undefined;
 }
 

@@ -174,6 +174,16 @@ describe("a session", () => {
     expect(JSON.stringify([refused, logged])).not.toMatch(/sluice_\d|guessed/);
   });
 
+  it("may be asked for by pages that have none, as often as they like: that is no failed log-in", async () => {
+    for (let i = 0; i < 20; i++) expect((await ask("/api/v1/session")).status).toBe(401);
+    expect((await audit()).filter(({ outcome }) => outcome === "refused")).toEqual([]);
+    expect((await signIn({ token: "sluice_wrong" })).status).toBe(401);
+    // A token that is not known is one, wherever it is sent to.
+    for (let i = 0; i < 9; i++) await ask("/api/v1/session", { headers: { cookie: "sluice-session=sluice_old" } });
+    expect((await signIn({ token: "sluice_wrong" })).status).toBe(429);
+    for (const path of ["/api/v1/policies", "/api/v1/nodes"]) expect((await ask(path)).status).toBe(429);
+  });
+
   it("does not help a request that sends a bearer token: that counts alone", async () => {
     const cookie = readCookie(await signIn({ token }));
     const answer = await ask("/api/v1/session", { headers: { cookie, authorization: "Bearer sluice_wrong" } });

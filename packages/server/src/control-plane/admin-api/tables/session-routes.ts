@@ -47,15 +47,18 @@ export const sessionRoutes: readonly AdminRoute[] = [
     }),
     headers: marked,
   },
-  adminRoute({
-    method: "GET",
-    path: "/api/v1/session",
-    summary: "Show who is signed in, and what it may do",
-    action: "session.get",
-    needs: "read",
-    answers: { 200: { description: "The session", content: ["Session"] } },
-    handle: showSession,
-  }),
+  {
+    ...adminRoute({
+      method: "GET",
+      path: "/api/v1/session",
+      summary: "Show who is signed in, and what it may do",
+      action: "session.get",
+      needs: "read",
+      answers: { 200: { description: "The session", content: ["Session"] } },
+      handle: showSession,
+    }),
+    asksWho: true,
+  },
   {
     ...adminRoute({
       method: "DELETE",

@@ -1,1 +1,0 @@
-import{t as e}from"./useQuery-D4GUSW27.js";import{t}from"./session-BzXT3vQc.js";function n(){return e(t).data}function r(e){return n()?.may.includes(e)??!1}export{n,r as t};
