@@ -130,7 +130,11 @@ describe("flushing usage", () => {
     let isDown = true;
     const flusher = createFlusher({ store: unreliable(() => (isDown ? "before" : undefined)), maxWaiting: 8 });
     for (let i = 0; i < 3; i++) {
-      const reasons = Array.from({ length: 4 }, (_, window) => ({ reason: "over_limit", window: `${window}`, denied: 1 }));
+      const reasons = Array.from({ length: 4 }, (_, window) => ({
+        reason: "over_limit",
+        window: `${window}`,
+        denied: 1,
+      }));
       count(10 ** i, { denials: new Map(reasons.map((one) => [one.window, one])) });
       await flusher.flush();
     }
