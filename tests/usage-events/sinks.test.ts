@@ -159,20 +159,21 @@ describe("several sinks", () => {
   });
 
   it("hold no more events than their queues may, however long all of them are down", async () => {
-    const another = await Collector.create(join(folder, "unused"));
-    const sluice = await start([collector.url, another.url, "redis://127.0.0.1:1"], {
-      SLUICE_USAGE_EVENTS_QUEUE: "1000",
-    });
+    // Nothing listens at port 1, and a write to this file fails as on a full disk.
+    const sinks = [collector.url, "redis://127.0.0.1:1", "kafka:", "file:/dev/full"];
+    const sluice = await start(sinks, { SLUICE_USAGE_EVENTS_QUEUE: "1000", SLUICE_KAFKA: "127.0.0.1:1" });
     for (let round = 1; round <= 4; round++) {
       await check(sluice, `round-${round}`, 700);
       expect([...(await metric(sluice, "sluice_usage_events_waiting")).values()]).toEqual(
-        Array(3).fill(Math.min(round * 700, 1_000)),
+        sinks.map(() => Math.min(round * 700, 1_000)),
       );
+      for (const bytes of (await metric(sluice, "sluice_usage_events_waiting_bytes")).values())
+        expect(bytes).toBeLessThanOrEqual(1_000 * 1_024);
     }
     const dropped = await metric(sluice, "sluice_usage_events_dropped_total");
-    expect([...dropped].flatMap(([labels, value]) => (labels.includes('reason="full"') ? [value] : []))).toEqual([
-      1_800, 1_800, 1_800,
-    ]);
+    expect([...dropped].flatMap(([labels, value]) => (labels.includes('reason="full"') ? [value] : []))).toEqual(
+      sinks.map(() => 1_800),
+    );
     expect(await total(sluice, "sluice_usage_events_errors_total")).toBe(0);
   });
 });

@@ -37,15 +37,18 @@ export const policySummary = objectOf({
   rollout: optional(rollout),
   overridden_by: optional(described(constant("file"), "A policy file has the same id, and files win.")),
   prose: described(listOf(text), "What the policy does, in sentences."),
-  usage: described(
-    objectOf({
-      from_ms: described(integer, "When the first hour began, in epoch milliseconds."),
-      step_ms: integer,
-      allowed: described(listOf(integer), "By hour, oldest first; the last one is not over yet."),
-      denied: listOf(integer),
-      shadow_denied: described(integer, "Of all hours together."),
-    }),
-    "The last 24 hours. A decision counts for the policy that decided it.",
+  usage: optional(
+    described(
+      objectOf({
+        from_ms: described(integer, "When the first hour began, in epoch milliseconds."),
+        step_ms: integer,
+        allowed: described(listOf(integer), "By hour, oldest first; the last one is not over yet."),
+        denied: listOf(integer),
+        shadow_denied: described(integer, "Of all hours together."),
+      }),
+      "The last 24 hours. A decision counts for the policy that decided it. " +
+        "Absent if the caller is an editor whose team does not own the policy; then `headroom` is absent as well.",
+    ),
   ),
   headroom: optional(
     described(

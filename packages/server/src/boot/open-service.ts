@@ -98,6 +98,6 @@ function readStatus(options: OpenServiceOptions): ServerStatus {
   });
 }
 
-function sinkReport({ dropped, ...sink }: UsageEventReading["sinks"][number]): SinkReport {
-  return { ...sink, dropped: Object.values(dropped).reduce((sum, one) => sum + one, 0) };
+function sinkReport({ sink, waiting, sent, failed, dropped }: UsageEventReading["sinks"][number]): SinkReport {
+  return { ...{ sink, waiting, sent, failed }, dropped: Object.values(dropped).reduce((sum, one) => sum + one, 0) };
 }

@@ -16,13 +16,16 @@ export interface PolicySummary
   extends Pick<StoredPolicy, "id" | "version" | "owner" | "author" | "changedMs" | "rollout" | "overriddenBy"> {
   readonly mode: "enforce" | "shadow";
   readonly prose: readonly string[];
-  readonly usage: {
-    readonly fromMs: number;
-    readonly stepMs: number;
-    readonly allowed: readonly number[];
-    readonly denied: readonly number[];
-    readonly shadowDenied: number;
-  };
+  /** Undefined for an editor whose team does not own the policy. */
+  readonly usage:
+    | {
+        readonly fromMs: number;
+        readonly stepMs: number;
+        readonly allowed: readonly number[];
+        readonly denied: readonly number[];
+        readonly shadowDenied: number;
+      }
+    | undefined;
   readonly headroom: Headroom | undefined;
 }
 

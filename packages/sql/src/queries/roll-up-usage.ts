@@ -71,7 +71,10 @@ export function createUsageUpkeep(
   };
 }
 
-/** Sums of the shorter periods within a longer one, in place of what was there. */
+/**
+ * Sums of the shorter periods within a longer one, in place of what was there, unless that was more: shorter periods are deleted
+ * sooner, and a flush may come after that, from a node whose clock was wrong or that was cut off for weeks.
+ */
 async function addUp({ tables, run }: Session, from: UsageStep, to: UsageStep, start: number): Promise<void> {
   const within = { from: stepSeconds[from], to: stepSeconds[to] };
   const sums = tables
@@ -92,8 +95,8 @@ async function addUp({ tables, run }: Session, from: UsageStep, to: UsageStep, s
       .onConflict((conflict) =>
         conflict
           .columns(["series", "step_s", "start_s"])
-          .doUpdateSet((set) =>
-            Object.fromEntries(sumColumns.map((column) => [column, set.ref(`excluded.${column}`)])),
+          .doUpdateSet(() =>
+            Object.fromEntries(sumColumns.map((column) => [column, greater(`sluice_usage.${column}`, column)])),
           ),
       ),
   );
@@ -114,9 +117,15 @@ async function addUp({ tables, run }: Session, from: UsageStep, to: UsageStep, s
       .onConflict((conflict) =>
         conflict
           .columns(["series", "step_s", "start_s", "reason", "window_name"])
-          .doUpdateSet((set) => ({ denied: set.ref("excluded.denied") })),
+          .doUpdateSet({ denied: greater("sluice_usage_denials.denied", "denied") }),
       ),
   );
+}
+
+/** What is stored, or what was added up now. */
+function greater(stored: string, column: string): ReturnType<typeof sql<number>> {
+  const [before, now] = [sql.ref(stored), sql.ref(`excluded.${column}`)];
+  return sql<number>`case when ${now} > ${before} then ${now} else ${before} end`;
 }
 
 function constant(value: number): ReturnType<typeof sql<number>> {

@@ -104,6 +104,8 @@ function Usage({ id }: { readonly id: string }): ReactNode {
   const summary = byId.get(id);
   useEffect(() => show(id), [id, show]);
   if (summary === undefined) return failed ? <None /> : <Skeleton className="h-5 w-28" />;
+  // An editor sees the usage of its team's policies.
+  if (summary.usage === undefined) return <None />;
   const { allowed, denied } = summary.usage;
   const [decided, refused] = [sum(allowed) + sum(denied), sum(denied)];
   if (decided === 0) return <span className="text-xs text-ink-faint">not used</span>;

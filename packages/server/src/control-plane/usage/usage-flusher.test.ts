@@ -126,6 +126,24 @@ describe("flushing usage", () => {
     expect(await readMinutes()).toEqual([[0, 11_100]]);
   });
 
+  it("counts denials towards that bound", async () => {
+    let isDown = true;
+    const flusher = createFlusher({ store: unreliable(() => (isDown ? "before" : undefined)), maxWaiting: 8 });
+    for (let i = 0; i < 3; i++) {
+      const reasons = Array.from({ length: 4 }, (_, window) => ({
+        reason: "over_limit",
+        window: `${window}`,
+        denied: 1,
+      }));
+      count(10 ** i, { denials: new Map(reasons.map((one) => [one.window, one])) });
+      await flusher.flush();
+    }
+    isDown = false;
+    await flusher.close();
+    expect(flusher.stats).toEqual({ waiting: 0, stored: 1, dropped: 2 });
+    expect(await readMinutes()).toEqual([[0, 100]]);
+  });
+
   it("drops what the store refuses for good, so that the rest is stored", async () => {
     const flushes: UsageFlush[] = [];
     const flusher = createFlusher({

@@ -13,7 +13,7 @@ export interface UsageFlusherOptions {
   readonly nowMs?: (() => number) | undefined;
   /** Absent: 10 s. Periods begin at multiples of it. */
   readonly everyMs?: number | undefined;
-  /** The most sums that wait for the store. Absent: a million, some 200 MB. */
+  /** The most sums, and denials of them, that wait for the store. Absent: a million, some 200 MB. */
   readonly maxWaiting?: number | undefined;
 }
 
@@ -43,6 +43,8 @@ export class UsageFlusher {
   readonly #everyMs: number;
   readonly #maxWaiting: number;
   #waiting: UsageFlush[] = [];
+  /** Sums that wait, and their denials. */
+  #weight = 0;
   #sequence = 0;
   #flushing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -96,17 +98,20 @@ export class UsageFlusher {
     const { node, boot } = this.#options;
     for (let i = 0; i < sums.length; i += sumsAtOnce) {
       this.#sequence += 1;
-      this.#waiting.push({ node, boot, sequence: this.#sequence, sums: sums.slice(i, i + sumsAtOnce) });
+      const flush = { node, boot, sequence: this.#sequence, sums: sums.slice(i, i + sumsAtOnce) };
+      this.#waiting.push(flush);
+      this.#weight += weigh(flush);
+      this.stats.waiting += flush.sums.length;
     }
-    this.stats.waiting += sums.length;
     this.#dropOldest();
   }
 
   /** The first one may be on its way. */
   #dropOldest(): void {
-    while (this.stats.waiting > this.#maxWaiting && this.#waiting.length > 1) {
+    while (this.#weight > this.#maxWaiting && this.#waiting.length > 1) {
       const [dropped] = this.#waiting.splice(this.#flushing === undefined ? 0 : 1, 1);
       if (dropped === undefined) return;
+      this.#weight -= weigh(dropped);
       this.stats.waiting -= dropped.sums.length;
       this.stats.dropped += dropped.sums.length;
     }
@@ -130,11 +135,17 @@ export class UsageFlusher {
         this.stats.dropped += flush.sums.length;
       }
       this.#waiting.shift();
+      this.#weight -= weigh(flush);
       this.stats.waiting -= flush.sums.length;
       if (this.#isFailing) log.info("usage.stored_again", { dropped: this.stats.dropped });
       this.#isFailing = false;
     }
   }
+}
+
+/** Callers that bring windows along can have many denials kept apart. */
+function weigh({ sums }: UsageFlush): number {
+  return sums.reduce((weight, { denials }) => weight + 1 + denials.length, 0);
 }
 
 function sumFromCounts({ denials, ...counts }: UsageCounts, startMs: number): UsageSum {

@@ -73,6 +73,23 @@ describe("denials", () => {
     expect(seen).toEqual(["d4", "d2", "d1", "d0"]);
   });
 
+  it("are each in one page, whatever is stored between two of them", async () => {
+    const first = Array.from({ length: 40 }, (_, i) => `first${i}`);
+    // Several in one millisecond.
+    for (const [i, id] of first.entries()) await store(id, 1_000 + (i % 11));
+    const seen: string[] = [];
+    for (let after: string | undefined, page = 0; ; page++) {
+      const { items, next } = await list({ limit: 1 + (page % 5), after });
+      seen.push(...items.map(({ id }) => id));
+      if (next === undefined) break;
+      after = next;
+      // Newer ones, those of a node that stores late, and some of the same milliseconds.
+      for (const agoMs of [500, 1_005, 1_010, 60_000]) await store(`later${page}x${agoMs}`, agoMs);
+    }
+    expect(new Set(seen).size).toBe(seen.length);
+    expect(first.filter((id) => !seen.includes(id))).toEqual([]);
+  });
+
   it("are found by any spelling of a subject, and by an API key that the store does not hold", async () => {
     await store("v6", 1_000, { dimensions: { ip: "2001:db8::1" } });
     await store("key", 1_000, { dimensions: { api_key: "k-secret" } });

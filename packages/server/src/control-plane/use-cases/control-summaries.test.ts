@@ -38,13 +38,33 @@ it("summarizes policies with their last 24 hours, in sentences, and with headroo
   const { items } = await admin.control.summaries.policies(actor);
   expect(items.map(({ id }) => id)).toEqual(["orders", "search"]);
   const [orders, search] = items;
-  expect(orders!.usage.allowed).toHaveLength(24);
-  expect(orders!.usage.allowed[21]).toBe(10);
-  expect(orders!.usage.denied.reduce((sum, one) => sum + one, 0)).toBe(2);
+  expect(orders!.usage!.allowed).toHaveLength(24);
+  expect(orders!.usage!.allowed[21]).toBe(10);
+  expect(orders!.usage!.denied.reduce((sum, one) => sum + one, 0)).toBe(2);
   expect(orders!.prose[1]).toBe("Allows 1000 per hour, for each tenant.");
   expect(orders!.headroom).toMatchObject({ share: 0.25, limit: "tenant", cost: 250, capacity: 1_000, step: "hour" });
   expect(search!.headroom).toBeUndefined();
-  expect(search!.usage.allowed.every((count) => count === 0)).toBe(true);
+  expect(search!.usage!.allowed.every((count) => count === 0)).toBe(true);
+});
+
+it("shows an editor all policies, and the usage of its team's alone", async () => {
+  const editor = createRoleActor("editor");
+  const usageFor = async (team: string) => {
+    const { items } = await admin.control.summaries.policies({ ...editor, caller: { ...editor.caller, team } });
+    return items.map(({ id, usage, headroom }) => [id, usage?.allowed[21], headroom?.cost]);
+  };
+  expect(await usageFor("shop")).toEqual([
+    ["orders", 10, 250],
+    ["search", undefined, undefined],
+  ]);
+  expect(await usageFor("discovery")).toEqual([
+    ["orders", undefined, undefined],
+    ["search", 0, undefined],
+  ]);
+  expect(await usageFor("")).toEqual([
+    ["orders", undefined, undefined],
+    ["search", undefined, undefined],
+  ]);
 });
 
 it("searches by id and owner, page by page", async () => {

@@ -9,7 +9,7 @@ import type { KnownSubject, PolicySummary, SubjectSearch, SummaryControl, Summar
 import { readStore } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
 import { findHeadroom, type PeaksByStep } from "./find-headroom.ts";
-import { findOwned } from "./find-owned.ts";
+import { findOwned, isOwned } from "./find-owned.ts";
 import { parsePageLimit, renderPage } from "./page.ts";
 
 const hourMs = 3_600_000;
@@ -26,12 +26,14 @@ export function createSummaryControl(context: ControlContext, policies: PolicyCo
     async policies(actor, request = {}) {
       const limit = Math.min(most, parsePageLimit(request));
       const found = await findPolicies(policies, actor, request, limit);
-      const ids = found.items.map(({ id }) => id);
-      if (ids.length === 0) return { items: [], next: found.next };
+      if (found.items.length === 0) return { items: [], next: found.next };
+      const owned = findOwned(actor.caller, context);
+      const ids = found.items.flatMap((one) => (isOwned(one, owned) ? [one.id] : []));
       const audited = { action: "policy.summary.list", kind: "policy", target: "" };
       return readStore(context, actor, audited, async (view) => {
-        const usage = await readUsage(view, ids, context.nowMs());
-        return { items: found.items.map((one) => summarize(one, usage)), next: found.next };
+        const usage = ids.length === 0 ? undefined : await readUsage(view, ids, context.nowMs());
+        const items = found.items.map((one) => summarize(one, ids.includes(one.id) ? usage : undefined));
+        return { items, next: found.next };
       });
     },
 
@@ -115,9 +117,20 @@ async function readUsage(view: StoreView, policies: readonly string[], nowMs: nu
   };
 }
 
-function summarize(stored: StoredPolicy, { fromMs, rows, peaks }: UsageOfPolicies): PolicySummary {
+/** Without usage: it is not for the caller to see. */
+function summarize(stored: StoredPolicy, found: UsageOfPolicies | undefined): PolicySummary {
   const { id, version, owner, author, changedMs, rollout, overriddenBy, document } = stored;
   const policy = policyFromDocument(document);
+  return {
+    ...{ id, version, owner, author, changedMs, rollout, overriddenBy },
+    mode: policy?.mode ?? "enforce",
+    prose: policy === undefined ? [] : describePolicy(policy),
+    usage: found && sumHours(id, found),
+    headroom: policy && found && findHeadroom(policy, found.peaks),
+  };
+}
+
+function sumHours(id: string, { fromMs, rows }: UsageOfPolicies): PolicySummary["usage"] {
   const allowed = new Array<number>(hours).fill(0);
   const denied = new Array<number>(hours).fill(0);
   let shadowDenied = 0;
@@ -128,13 +141,7 @@ function summarize(stored: StoredPolicy, { fromMs, rows, peaks }: UsageOfPolicie
     denied[hour] = row.denied;
     shadowDenied += row.shadowDenied;
   }
-  return {
-    ...{ id, version, owner, author, changedMs, rollout, overriddenBy },
-    mode: policy?.mode ?? "enforce",
-    prose: policy === undefined ? [] : describePolicy(policy),
-    usage: { fromMs, stepMs: hourMs, allowed, denied, shadowDenied },
-    headroom: policy && findHeadroom(policy, peaks),
-  };
+  return { fromMs, stepMs: hourMs, allowed, denied, shadowDenied };
 }
 
 function readAfter({ after }: SubjectSearch): { readonly dimension: string; readonly value: string } | undefined {

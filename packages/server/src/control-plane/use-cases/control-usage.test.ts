@@ -36,6 +36,15 @@ async function store(agoMs: number, ...sums: readonly Partial<UsageSum>[]): Prom
   await rollUpUsage(control.store);
 }
 
+/** The same numbers in every run. */
+function createRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
 const list = async (request: UsageRequest = {}) => (await control.usage.list(createActor("viewer"), request)).items;
 
 describe("usage", () => {
@@ -80,6 +89,56 @@ describe("usage", () => {
       after = next;
     }
     expect(seen).toEqual(["acme", "globex", "initech"]);
+  });
+
+  it("has every period once, whatever is stored between its pages", async () => {
+    const random = createRandom(7);
+    const pick = (count: number): number => Math.floor(random() * count);
+    const some = (): Partial<UsageSum> => ({ dimension: "tenant", subject: `t${pick(40)}`, policy: `p${pick(3)}` });
+    const stored = new Set<string>();
+    const add = async (): Promise<void> => {
+      const sum = some();
+      const agoMs = pick(6) * hourMs;
+      const startMs = control.clock.epochMs() - agoMs;
+      stored.add(JSON.stringify([startMs - (startMs % hourMs), sum.policy, sum.subject]));
+      await store(agoMs, sum);
+    };
+    for (let i = 0; i < 60; i++) await add();
+    const first = new Set(stored);
+    const seen: string[] = [];
+    for (let after: string | undefined; ; ) {
+      const by = ["policy", "subject"] as const;
+      const asked = { by, dimension: "tenant", fromMs: 0, limit: 1 + pick(9), after };
+      const { items, next } = await control.usage.list(createActor("viewer"), asked);
+      seen.push(...items.map(({ startMs, policy, subject }) => JSON.stringify([startMs, policy, subject])));
+      if (next === undefined) break;
+      after = next;
+      for (let i = 0; i < 4; i++) await add();
+    }
+    expect(new Set(seen).size).toBe(seen.length);
+    expect([...first].filter((key) => !seen.includes(key))).toEqual([]);
+    expect(seen.filter((key) => !stored.has(key))).toEqual([]);
+    expect(stored.size).toBeGreaterThan(first.size);
+  });
+
+  it("lists fewer periods in a page if they have very many denials, and all denials of each", async () => {
+    const denials = Array.from({ length: 9_000 }, (_, i) => ({ reason: "over_limit", window: `${i}/h`, denied: 1 }));
+    for (const policy of ["a", "b", "c"]) await store(hourMs, { policy, denials, denied: denials.length });
+    const pages: unknown[] = [];
+    for (let after: string | undefined; ; ) {
+      const asked = { step: "minute", by: ["policy"], after } as const;
+      const { items, next } = await control.usage.list(createActor("viewer"), asked);
+      pages.push(items.map((item) => [item.policy, item.denials.length]));
+      if (next === undefined) break;
+      after = next;
+    }
+    expect(pages).toEqual([
+      [
+        ["a", 9_000],
+        ["b", 9_000],
+      ],
+      [["c", 9_000]],
+    ]);
   });
 
   it("finds a subject by any spelling", async () => {

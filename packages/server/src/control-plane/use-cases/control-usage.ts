@@ -11,7 +11,7 @@ import { sumUsage } from "./sum-usage.ts";
 
 const stepMs: Readonly<Record<UsageStep, number>> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 const defaultFromMs = stepMs.day;
-/** The most denials by reason and window that one page lists. */
+/** The most denials by reason and window that one page lists. A page with more of them has fewer periods. */
 const maxDenials = 20_000;
 
 export function createUsageControl(context: ControlContext): UsageControl {
@@ -32,11 +32,14 @@ export function createUsageControl(context: ControlContext): UsageControl {
         const denials =
           last === undefined ? [] : await view.usageDenials({ ...query, toMs: last.startMs + 1, atMost: maxDenials });
         const byRow = groupDenials(denials, query);
+        const keyOf = (row: UsageRow | UsageDenialsRow): string => JSON.stringify(rowKey(row, query));
+        // Both are in the same order, so only the denials of the last period listed may be incomplete.
+        const incomplete = denials.length === maxDenials ? shown.map(keyOf).indexOf(keyOf(denials.at(-1)!)) : limit;
         return renderPage(
           rows,
-          limit,
-          (row) => JSON.stringify(rowKey(row, query)),
-          (row): UsageView => ({ ...row, denials: byRow.get(JSON.stringify(rowKey(row, query))) ?? [] }),
+          Math.max(1, Math.min(limit, incomplete)),
+          keyOf,
+          (row): UsageView => ({ ...row, denials: byRow.get(keyOf(row)) ?? [] }),
         );
       }),
   };

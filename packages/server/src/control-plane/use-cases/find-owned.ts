@@ -13,3 +13,12 @@ export function findOwned({ role, team = "" }: Caller, context: ControlContext):
   const others = context.precedence === "files" ? inFiles.filter(({ owner }) => owner !== team) : [];
   return { owner: team, also, except: others.map(({ id }) => id) };
 }
+
+/** Whether a stored policy is one of those. */
+export function isOwned(
+  { id, owner }: { readonly id: string; readonly owner?: string | undefined },
+  owned: OwnedPolicies | undefined,
+): boolean {
+  if (owned === undefined || owned.also.includes(id)) return true;
+  return owner === owned.owner && !owned.except.includes(id);
+}

@@ -56,6 +56,35 @@ describe("samples of denials", () => {
     expect(samples.denials).toBe(7);
   });
 
+  it("keep limits apart that share a window, as those of an override do", () => {
+    const shared = {
+      policies: [
+        {
+          id: "api",
+          limits: [
+            { name: "calls", by: ["tenant"], windows: ["9/h"] },
+            { name: "others", by: ["tenant", "user"], windows: ["9/h"] },
+          ],
+        },
+      ],
+      subjects: [{ tenant: "acme", limits: [{ policy: "api", windows: ["1/h"] }] }],
+    };
+    const clock = new ManualClock(1_000_000);
+    const limiter = createLimiter({ policies: shared, clock });
+    const by: Readonly<Record<string, readonly string[]>> = { calls: ["tenant"], others: ["tenant", "user"] };
+    const samples = new DenialSamples({ findBy: (_policy, limit) => by[limit], nowMs: () => clock.epochMs() });
+    const request = { dimensions: { tenant: "acme", user: "u1" } };
+    limiter.checkSync(request);
+    const decision = limiter.checkSync(request);
+    for (const scope of ["calls", "others", "calls", "others"]) samples.count(request, { ...decision, scope });
+    expect(samples.take().map(({ decision: { scope }, by: counts }) => [scope, counts])).toEqual([
+      ["calls", ["tenant"]],
+      ["calls", ["tenant"]],
+      ["others", ["tenant", "user"]],
+      ["others", ["tenant", "user"]],
+    ]);
+  });
+
   it("leave out previews, replayed decisions and allowed ones, and have denials in shadow mode", () => {
     const { check, samples } = createChecks();
     for (let i = 0; i < 2; i++) check({ endpoint: "/api", user: "u1" }, { id: "a" });

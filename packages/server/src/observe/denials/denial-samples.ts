@@ -113,15 +113,16 @@ export class DenialSamples {
   #findLimit(request: CheckRequest, decision: Decision, shadow: ShadowDenial | undefined): LimitDenials {
     const { window } = decision;
     const known = window === undefined || shadow !== undefined ? undefined : this.#byWindow.get(window);
-    if (known !== undefined && known.reason === decision.reason) return known;
     const { policy = "", scope = "", reason } = shadow ?? decision;
+    // Limits may share a window: an override gives the same one to all that it covers.
+    if (known?.reason === reason && known.scope === scope && known.policy === policy) return known;
     const windowName = window === undefined || shadow !== undefined ? "" : (window.name ?? renderWindow(window));
     const key = JSON.stringify([policy, scope, reason, windowName, shadow !== undefined]);
     let limit = this.#limits.get(key);
     if (limit === undefined) {
       // The last one is for all limits beyond the bound.
       if (this.#limits.size >= this.#maxLimits) return this.#findOther();
-      limit = createLimitDenials(this.#findBy(request, policy, scope), reason);
+      limit = createLimitDenials({ policy, scope, reason }, this.#findBy(request, policy, scope));
       this.#limits.set(key, limit);
     }
     // Limits that requests bring along have a window each: they must not fill the map.
@@ -133,7 +134,7 @@ export class DenialSamples {
   #findOther(): LimitDenials {
     let limit = this.#limits.get("");
     if (limit === undefined) {
-      limit = createLimitDenials([], "");
+      limit = createLimitDenials({ policy: "", scope: "", reason: "" }, []);
       this.#limits.set("", limit);
     }
     return limit;
@@ -189,8 +190,10 @@ export class DenialSamples {
 
 /** The denials by one limit, for one reason and one window. */
 interface LimitDenials {
-  readonly by: readonly string[];
+  readonly policy: string;
+  readonly scope: string;
   readonly reason: string;
+  readonly by: readonly string[];
   /** Subjects by tenant, in the order in which they were first denied. */
   readonly tenants: Map<string, Map<string, SubjectDenials>>;
   /** How many subjects there are. */
@@ -215,8 +218,11 @@ interface Recorded {
   denials: number;
 }
 
-function createLimitDenials(by: readonly string[], reason: string): LimitDenials {
-  return { by, reason, tenants: new Map(), size: 0, mixed: undefined };
+function createLimitDenials(
+  name: Pick<LimitDenials, "policy" | "scope" | "reason">,
+  by: readonly string[],
+): LimitDenials {
+  return { ...name, by, tenants: new Map(), size: 0, mixed: undefined };
 }
 
 function subjectName(by: readonly string[], dimensions: Readonly<Record<string, string>>): string {

@@ -6,6 +6,7 @@ export interface UsageEventReading {
     /** Its kind and where it is, without secrets. */
     readonly sink: string;
     readonly waiting: number;
+    readonly waitingBytes: number;
     readonly sent: number;
     readonly failed: number;
     readonly dropped: Readonly<Record<string, number>>;
@@ -32,6 +33,12 @@ export function usageEventMetrics({ read, stats }: UsageEventMetricsSources): re
   });
   const families: Family[] = [
     bySink("gauge", "sluice_usage_events_waiting", "Usage events that wait for a sink.", ({ waiting }) => waiting),
+    bySink(
+      "gauge",
+      "sluice_usage_events_waiting_bytes",
+      "About how much memory the usage events that wait for a sink take.",
+      ({ waitingBytes }) => waitingBytes,
+    ),
     bySink("counter", "sluice_usage_events_sent_total", "Usage events that a sink accepted.", ({ sent }) => sent),
     bySink(
       "counter",

@@ -4,7 +4,7 @@ import { createRecordingLog, type LoggedLine } from "../../testing/recording-log
 import { EventsRefused } from "./event-sink.ts";
 import { SinkQueue } from "./sink-queue.ts";
 import { createRecordingSink, ManualPauses, settle, testEvent, testEvents } from "./testing/test-events.ts";
-import type { UsageEvent } from "./usage-event.ts";
+import { type UsageEvent, usageEventBytes } from "./usage-event.ts";
 
 let logged: LoggedLine[];
 beforeEach(() => {
@@ -88,20 +88,52 @@ describe("the queue of a sink", () => {
     expect(sink.ids).toEqual(testEvents(1_000).map(({ id }) => id));
   });
 
-  it("drops a batch that the receiver refuses for good, and sends the next", async () => {
+  it("drops only the events that the receiver refuses for good, wherever they are in a batch", async () => {
     const { sink, queue } = open();
-    sink.before = ([first]) => {
-      if (first!.id === "e0") throw new EventsRefused("it answered 400");
+    const refused = new Set(["e0", "e42", "e43", "e120"]);
+    sink.before = (events) => {
+      if (events.some(({ id }) => refused.has(id))) throw new EventsRefused("it answered 400");
     };
     offerAll(queue, testEvents(200));
-    await settle();
-    expect(sink.ids).toEqual(
-      testEvents(200)
-        .slice(100)
-        .map(({ id }) => id),
-    );
-    expect(queue.stats).toMatchObject({ sent: 100, failed: 1, dropped: { refused: 100 } });
+    await expect.poll(() => queue.waiting).toBe(0);
+    const accepted = testEvents(200).flatMap(({ id }) => (refused.has(id) ? [] : [id]));
+    expect(sink.ids).toEqual(accepted);
+    expect(queue.stats).toMatchObject({ sent: 196, dropped: { refused: 4 } });
+    expect(queue.waitingBytes).toBe(0);
+    expect(logged.map(({ event }) => event)).toEqual(["usage_events.refused"]);
+  });
+
+  it("does not look for one event to blame while the receiver refuses all", async () => {
+    const { sink, queue } = open();
+    sink.before = () => {
+      throw new EventsRefused("it answered 415");
+    };
+    offerAll(queue, testEvents(1_000));
+    await expect.poll(() => queue.waiting).toBe(0);
+    // Each of the first hundred is tried alone.
+    expect(sink.attempts).toBe(199 + 9);
+    expect(queue.stats.dropped.refused).toBe(1_000);
+    sink.before = () => undefined;
+    offerAll(queue, testEvents(100));
+    await expect.poll(() => queue.stats.sent).toBe(100);
     expect(logged.map(({ event }) => event)).toEqual(["usage_events.refused", "usage_events.recovered"]);
+  });
+
+  it("holds a bounded number of bytes, however long the names are that callers choose", async () => {
+    const { sink, queue } = open({ maxEvents: 1_000 });
+    sink.before = () => Promise.reject(new Error("down"));
+    const large = (i: number): UsageEvent => {
+      const event = testEvent(`e${i}`);
+      return { ...event, subject: "s".repeat(4_096), data: { ...event.data, key: "k".repeat(4_096) } };
+    };
+    for (let i = 0; i < 1_000; i++) queue.offer(large(i));
+    const most = 1_000 * 1_024;
+    expect(queue.waitingBytes).toBeGreaterThan(most - usageEventBytes(large(0)));
+    expect(queue.waitingBytes).toBeLessThan(most + usageEventBytes(large(0)));
+    expect(queue.waiting).toBeLessThan(100);
+    expect(queue.stats.dropped.full).toBe(1_000 - queue.waiting);
+    expect(await queue.close(1)).toBe(1_000 - queue.stats.dropped.full);
+    expect(queue.waitingBytes).toBe(0);
   });
 
   it("gives up a send that does not end, even if the sink ignores that, and repeats it", async () => {
@@ -115,13 +147,15 @@ describe("the queue of a sink", () => {
   });
 
   it("sends the rest when it closes, and closes the sink", async () => {
-    const { sink, queue } = open();
+    const settled: UsageEvent[] = [];
+    const { sink, queue } = open({ onSettled: (event) => settled.push(event) });
     offerAll(queue, testEvents(130));
     expect(await queue.close(60_000)).toBe(0);
     expect(sink.batches.map(({ length }) => length)).toEqual([100, 30]);
     expect(sink.closed).toBe(true);
     queue.offer(testEvent("late"));
     expect(queue.stats.dropped.stopped).toBe(1);
+    expect(settled).toHaveLength(130);
   });
 
   it("reports what is left if the sink does not accept it in time", async () => {

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../telemetry/logger.ts";
 import { type EventSink, EventsRefused } from "./event-sink.ts";
-import type { UsageEvent } from "./usage-event.ts";
+import { type UsageEvent, usageEventBytes, usualEventBytes } from "./usage-event.ts";
 
 export interface SinkQueueOptions {
   readonly sink: EventSink;
   readonly log: Pick<Logger, "info" | "warn" | "error">;
-  /** The most events that wait. Further ones are dropped. */
+  /** The most events that wait, and in KiB the memory that they may take together. Further ones are dropped. */
   readonly maxEvents: number;
   /** Called with every event that need not be sent to this sink again: it has it, refused it, or it was dropped. */
   readonly onSettled?: ((event: UsageEvent) => void) | undefined;
@@ -24,6 +24,7 @@ const lingerMs = 1_000;
 const firstRetryMs = 250;
 const longestRetryMs = 10_000;
 const defaultSendWithinMs = 10_000;
+const refusalLoggedEveryMs = 60_000;
 
 /** Why events were dropped: too many waited, the receiver refuses them, or the server stopped. */
 export type DropReason = "full" | "refused" | "stopped";
@@ -55,11 +56,14 @@ export class SinkQueue {
   /** In the order they came. The last one still grows, unless it is on its way. */
   #batches: UsageEvent[][] = [];
   #waiting = 0;
+  #waitingBytes = 0;
   #inFlight: UsageEvent[] | undefined;
   #running: Promise<void> | undefined;
   #lingering = false;
   #failures = 0;
-  #isRefusing = false;
+  /** Whether the receiver refused all of a batch, and nothing was accepted since. */
+  #refusesAll = false;
+  #refusalLoggedMs = -Infinity;
   #isClosed = false;
 
   constructor(options: SinkQueueOptions) {
@@ -72,18 +76,30 @@ export class SinkQueue {
     return this.#waiting;
   }
 
+  /** About how much memory the events that wait take. */
+  get waitingBytes(): number {
+    return this.#waitingBytes;
+  }
+
   /** Whether the last send failed. */
   get failing(): boolean {
     return this.#failures > 0;
   }
 
+  /** Whether there is room for one more, however large. */
   get hasRoom(): boolean {
-    return this.#waiting < this.#options.maxEvents;
+    const { maxEvents } = this.#options;
+    return this.#waiting < maxEvents && this.#waitingBytes < maxEvents * usualEventBytes;
   }
 
   offer(event: UsageEvent): void {
-    if (this.#isClosed || !this.hasRoom) {
-      this.stats.dropped[this.#isClosed ? "stopped" : "full"] += 1;
+    // Not settled: a spill file keeps it for the next start.
+    if (this.#isClosed) {
+      this.stats.dropped.stopped += 1;
+      return;
+    }
+    if (!this.hasRoom) {
+      this.stats.dropped.full += 1;
       this.#options.onSettled?.(event);
       return;
     }
@@ -91,6 +107,7 @@ export class SinkQueue {
     if (last === undefined || last === this.#inFlight || last.length >= batchSize) this.#batches.push([event]);
     else last.push(event);
     this.#waiting += 1;
+    this.#waitingBytes += usageEventBytes(event);
     if (this.#running !== undefined) return;
     if (this.#hasFullBatch) this.#run();
     else if (!this.#lingering) void this.#linger();
@@ -101,7 +118,8 @@ export class SinkQueue {
     this.#isClosed = true;
     const timer = setTimeout(() => this.#closing.abort(new Error("the server stops")), withinMs);
     if (this.#waiting > 0) this.#run();
-    await this.#running;
+    // One that was about to end when this began is followed by another.
+    while (this.#running !== undefined) await this.#running;
     clearTimeout(timer);
     this.#closing.abort(new Error("the server stops"));
     await this.sink.close().catch(() => undefined);
@@ -109,6 +127,7 @@ export class SinkQueue {
     this.stats.dropped.stopped += left;
     this.#batches = [];
     this.#waiting = 0;
+    this.#waitingBytes = 0;
     return left;
   }
 
@@ -146,10 +165,22 @@ export class SinkQueue {
   async #sendFirst(): Promise<void> {
     const batch = this.#batches[0]!;
     this.#inFlight = batch;
+    const sentBefore = this.stats.sent;
+    if (!(await this.#deliver(batch))) return;
+    this.#refusesAll = this.stats.sent === sentBefore;
+    this.#inFlight = undefined;
+    this.#batches.shift();
+  }
+
+  /**
+   * Until each event is settled; false if the queue was closed before. One event that the receiver will not have must not take
+   * others with it, so a batch that is refused is sent again in halves, unless the receiver has refused all of the last one.
+   */
+  async #deliver(events: readonly UsageEvent[]): Promise<boolean> {
     while (!this.#closing.signal.aborted) {
       try {
-        await this.#send(batch);
-        this.stats.sent += batch.length;
+        await this.#send(events);
+        this.stats.sent += events.length;
         this.#noteSent();
       } catch (error) {
         if (!(error instanceof EventsRefused)) {
@@ -157,15 +188,24 @@ export class SinkQueue {
           await this.#pause(this.#retryMs(), this.#closing.signal).catch(() => undefined);
           continue;
         }
-        this.stats.dropped.refused += batch.length;
+        this.stats.failed += 1;
+        if (events.length > 1 && !this.#refusesAll) {
+          const half = Math.ceil(events.length / 2);
+          return (await this.#deliver(events.slice(0, half))) && this.#deliver(events.slice(half));
+        }
+        this.stats.dropped.refused += events.length;
         this.#noteRefused(error);
       }
-      this.#inFlight = undefined;
-      this.#batches.shift();
-      this.#waiting -= batch.length;
-      for (const event of batch) this.#options.onSettled?.(event);
-      return;
+      for (const event of events) this.#settle(event);
+      return true;
     }
+    return false;
+  }
+
+  #settle(event: UsageEvent): void {
+    this.#waiting -= 1;
+    this.#waitingBytes -= usageEventBytes(event);
+    this.#options.onSettled?.(event);
   }
 
   /** A sink that ignores the signal is not waited for either. */
@@ -190,10 +230,10 @@ export class SinkQueue {
   }
 
   #noteSent(): void {
-    if (this.#failures > 0 || this.#isRefusing)
+    if (this.#failures > 0 || this.#refusesAll)
       this.#options.log.info("usage_events.recovered", { ...this.#place, dropped: this.stats.dropped });
     this.#failures = 0;
-    this.#isRefusing = false;
+    this.#refusesAll = false;
   }
 
   #noteFailed(error: unknown): void {
@@ -207,11 +247,13 @@ export class SinkQueue {
     });
   }
 
+  /** Callers may be able to bring about refusals, so not each is logged. */
   #noteRefused(error: EventsRefused): void {
-    this.stats.failed += 1;
-    if (!this.#isRefusing)
-      this.#options.log.error("usage_events.refused", { ...this.#place, reason: failureReason(error) });
-    this.#isRefusing = true;
+    const nowMs = performance.now();
+    if (nowMs - this.#refusalLoggedMs < refusalLoggedEveryMs) return;
+    this.#refusalLoggedMs = nowMs;
+    const reason = failureReason(error);
+    this.#options.log.error("usage_events.refused", { ...this.#place, reason, refused: this.stats.dropped.refused });
   }
 
   get #place(): { readonly sink: string; readonly where: string } {

@@ -20,9 +20,19 @@ export interface Summary {
 /** Stands for all subjects above the bound. */
 export const otherSubjects = "(other)";
 
+/** Stands for all limits above the bound: requests may bring any number of their own. */
+const otherLimit: DecidingLimit = {
+  ...{ name: otherSubjects, policy: otherSubjects, version: undefined, scope: undefined, events: "summary" },
+  compiled: undefined,
+};
+
+const maxLimits = 20_000;
+/** How long names are on average at most: callers choose them. */
+const meanNameLength = 256;
+
 /**
- * Sums of decisions by limit and subject. Callers choose subjects, so their number is bounded: the decisions of those that come
- * later are summed up as `otherSubjects`.
+ * Sums of decisions by limit and subject. Callers choose subjects, so their number is bounded, and how long their names are
+ * together: the decisions of those that come later are summed up as `otherSubjects`.
  */
 export class Summaries {
   readonly #subjectDimension: string;
@@ -30,6 +40,8 @@ export class Summaries {
   /** By the names of limits: two events of one window must not be about the same. */
   #byLimit = new Map<string, Map<string, Summary[]>>();
   #subjects = 0;
+  /** The length of all names together. */
+  #length = 0;
   #untracked = 0;
 
   constructor(subjectDimension: string, maxSubjects: number) {
@@ -43,36 +55,25 @@ export class Summaries {
   }
 
   add(limit: DecidingLimit, subject: string, key: string, decision: Decision, cost: number): void {
-    let bySubject = this.#byLimit.get(limit.name);
-    if (bySubject === undefined) {
-      bySubject = new Map();
-      this.#byLimit.set(limit.name, bySubject);
-    }
     // The subject is usually part of the key, and then the key says it all.
     const isInKey = limit.compiled?.source.by.includes(this.#subjectDimension) === true;
     const name = isInKey || subject === key ? key : `${subject}\n${key}`;
-    let summaries = bySubject.get(name);
-    if (summaries === undefined) {
-      if (this.#subjects >= this.#maxSubjects && key !== otherSubjects) {
-        this.#untracked += 1;
-        this.add(limit, otherSubjects, otherSubjects, decision, cost);
-        return;
-      }
-      this.#subjects += 1;
-      summaries = [];
-      bySubject.set(name, summaries);
-    }
-    const { reason, degraded, allowed } = decision;
-    for (const summary of summaries) {
-      if (summary.reason !== reason || summary.degraded !== degraded || summary.allowed !== allowed) continue;
-      summary.requests += 1;
-      summary.cost += cost;
-      summary.capacity = decision.limit;
-      summary.remaining = decision.remaining;
+    const known = this.#byLimit.get(limit.name)?.get(name);
+    if (known !== undefined) {
+      addTo(known, { limit, subject, key }, decision, cost);
       return;
     }
-    const { limit: capacity, remaining } = decision;
-    summaries.push({ limit, subject, key, reason, allowed, degraded, requests: 1, cost, capacity, remaining });
+    const length = subject.length + key.length;
+    if (this.#hasRoom(limit, length)) {
+      this.#subjects += 1;
+      this.#length += length;
+      addTo(this.#find(limit, name), { limit, subject, key }, decision, cost);
+      return;
+    }
+    this.#untracked += 1;
+    const ofLimit = this.#hasLimit(limit) ? limit : otherLimit;
+    const others = { limit: ofLimit, subject: otherSubjects, key: otherSubjects };
+    addTo(this.#find(ofLimit, otherSubjects), others, decision, cost);
   }
 
   /** All sums since the last time. */
@@ -80,8 +81,50 @@ export class Summaries {
     const taken = this.#byLimit;
     this.#byLimit = new Map();
     this.#subjects = 0;
+    this.#length = 0;
     return listSummaries(taken);
   }
+
+  #hasRoom(limit: DecidingLimit, length: number): boolean {
+    const isShort = this.#length + length <= this.#maxSubjects * meanNameLength;
+    return this.#subjects < this.#maxSubjects && isShort && this.#hasLimit(limit);
+  }
+
+  #hasLimit({ name }: DecidingLimit): boolean {
+    return this.#byLimit.size < maxLimits || this.#byLimit.has(name);
+  }
+
+  #find(limit: DecidingLimit, name: string): Summary[] {
+    let bySubject = this.#byLimit.get(limit.name);
+    if (bySubject === undefined) {
+      bySubject = new Map();
+      this.#byLimit.set(limit.name, bySubject);
+    }
+    let summaries = bySubject.get(name);
+    if (summaries === undefined) {
+      summaries = [];
+      bySubject.set(name, summaries);
+    }
+    return summaries;
+  }
+}
+
+function addTo(
+  summaries: Summary[],
+  about: Pick<Summary, "limit" | "subject" | "key">,
+  decision: Decision,
+  cost: number,
+): void {
+  const { reason, degraded, allowed, limit: capacity, remaining } = decision;
+  for (const summary of summaries) {
+    if (summary.reason !== reason || summary.degraded !== degraded || summary.allowed !== allowed) continue;
+    summary.requests += 1;
+    summary.cost += cost;
+    summary.capacity = capacity;
+    summary.remaining = remaining;
+    return;
+  }
+  summaries.push({ ...about, reason, allowed, degraded, requests: 1, cost, capacity, remaining });
 }
 
 function* listSummaries(byLimit: ReadonlyMap<string, ReadonlyMap<string, readonly Summary[]>>): Generator<Summary> {

@@ -55,6 +55,21 @@ export interface UsageEventData {
   readonly node: string;
 }
 
+/** What an event takes in memory besides its texts, and each character of those, at most. */
+const fixedBytes = 400;
+const bytesPerCharacter = 2;
+
+/** What queues allow for an event on average: ordinary ones take less. */
+export const usualEventBytes = 1_024;
+
+/** About how much memory an event takes. Callers choose some of its texts, so a bound on the number of events is not enough. */
+export function usageEventBytes({ id, subject = "", data }: UsageEvent): number {
+  const { key, policy = "", scope = "", denied_by = "", region = "" } = data;
+  const characters =
+    id.length + subject.length + key.length + policy.length + scope.length + denied_by.length + region.length;
+  return fixedBytes + bytesPerCharacter * characters;
+}
+
 /** One event in JSON, on one line: `application/cloudevents+json`. */
 export function renderUsageEvent(event: UsageEvent): string {
   return JSON.stringify(event);

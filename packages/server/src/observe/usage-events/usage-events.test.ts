@@ -38,6 +38,12 @@ const policies = [
     on_failure: "open",
     events: "none",
   },
+  {
+    id: "visits",
+    match: { endpoint: "/visits" },
+    limits: [{ by: ["user"], windows: ["1000/h"] }],
+    on_failure: "open",
+  },
   { id: "free", match: { endpoint: "/free" }, unlimited: true },
 ];
 
@@ -202,6 +208,40 @@ describe("usage events", () => {
       ["(other)", 2],
     ]);
     expect(events.stats).toEqual({ untracked: 2, failed: 0 });
+  });
+
+  it("stay within that bound if callers take the name of all others, and invent customers", async () => {
+    events = open({ maxSubjects: 2 });
+    for (let i = 0; i < 50; i++) check({ dimensions: { tenant: `t${i}`, user: "(other)", endpoint: "/visits" } });
+    await events.flush();
+    expect(published.map(({ subject, data }) => [subject, data.key, data.requests])).toEqual([
+      ["t0", "(other)", 1],
+      ["t1", "(other)", 1],
+      ["(other)", "(other)", 48],
+    ]);
+  });
+
+  it("sum up what has no room because names are long", async () => {
+    events = open({ maxSubjects: 40 });
+    const user = "u".repeat(1_500);
+    for (let i = 0; i < 40; i++) check({ dimensions: { user: `${user}${i}`, endpoint: "/visits" } });
+    await events.flush();
+    // Each name twice, as key and as subject: 40 times 256 characters are room for three.
+    expect(published.map(({ data }) => data.requests)).toEqual([1, 1, 1, 37]);
+    published = [];
+    for (let i = 0; i < 40; i++) check({ dimensions: { user: `u${i}`, endpoint: "/visits" } });
+    await events.flush();
+    expect(published).toHaveLength(40);
+  });
+
+  it("sum up limits that requests bring along if there are too many", async () => {
+    const window = { limit: 1, per: { kind: "ms", ms: 60_000 }, burst: 1 } as const;
+    const request = { dimensions: { user: "u1" }, limits: [{ name: "mine", by: ["user"], window }] };
+    const decision = limiter.checkSync(request);
+    for (let i = 0; i < 20_003; i++) events.count(request, { ...decision, policy: `mine-${i}` });
+    await events.flush();
+    expect(published).toHaveLength(20_001);
+    expect(published.at(-1)).toMatchObject({ subject: "(other)", data: { policy: "(other)", requests: 3 } });
   });
 
   it("do nothing while they go nowhere, and never fail a decision", async () => {

@@ -1,11 +1,12 @@
-import { appendFile, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { appendFile, type FileHandle, mkdtemp, open as openFile, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createRecordingLog, type LoggedLine } from "../../testing/recording-log.ts";
-import { testEvent, testEvents } from "./testing/test-events.ts";
+import { createRecordingSink, testEvent, testEvents } from "./testing/test-events.ts";
 import type { UsageEvent } from "./usage-event.ts";
 import { UsageSpill } from "./usage-spill.ts";
+import { UsageStream } from "./usage-stream.ts";
 
 let folder: string;
 let path: string;
@@ -76,6 +77,43 @@ describe("the spill file of events", () => {
     await next.spill.replay(always, never);
     // Events are kept by segments: one that arrived may be repeated.
     expect(ids(next.written)).toEqual(["e0", "e1", "e2"]);
+  });
+
+  it("keeps what a stop leaves in a queue, and what comes while the queue closes", async () => {
+    const sink = createRecordingSink();
+    sink.before = () => Promise.reject(new Error("down"));
+    const stream = await UsageStream.open({ sinks: [sink], maxEvents: 1_000, spill: { path, maxBytes: 1e6 }, log });
+    for (const event of testEvents(3)) stream.publish(event);
+    await expect.poll(() => stream.read().sinks[0]!.waiting).toBe(3);
+    const closing = stream.close(100);
+    stream.publish(testEvent("late"));
+    await closing;
+    const next = await open();
+    await next.spill.replay(always, never);
+    expect(ids(next.written)).toEqual(["e0", "e1", "e2", "late"]);
+  });
+
+  it("loses no other event to a line that was written halfway", async () => {
+    const { spill } = await open();
+    spill.add(testEvent("before"));
+    await spill.written();
+    const file = await openFile(join(folder, "another"), "w");
+    await file.close();
+    const files = Object.getPrototypeOf(file) as { write: (text: Buffer) => ReturnType<FileHandle["write"]> };
+    const { write } = files;
+    const half = vi.spyOn(files, "write").mockImplementationOnce(function (this: FileHandle, text) {
+      return write.call(this, text.subarray(0, 20));
+    });
+    spill.add(testEvent("torn"));
+    await spill.written();
+    half.mockRestore();
+    expect(spill.stats.unkept).toBe(1);
+    spill.add(testEvent("after"));
+    await spill.written();
+    // Nothing more is called: the process is gone.
+    const next = await open();
+    await next.spill.replay(always, never);
+    expect(ids(next.written)).toEqual(["before", "after"]);
   });
 
   it("is empty again when everything has arrived, without another file", async () => {

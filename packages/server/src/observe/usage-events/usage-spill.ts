@@ -3,7 +3,7 @@ import { type FileHandle, open, readdir, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { createInterface } from "node:readline/promises";
 import type { Logger } from "../telemetry/logger.ts";
-import { renderUsageEvent, type UsageEvent, usageEventType } from "./usage-event.ts";
+import { renderUsageEvent, type UsageEvent, usageEventBytes, usageEventType, usualEventBytes } from "./usage-event.ts";
 
 export interface UsageSpillOptions {
   /** Segments are `PATH.000001` and so on. */
@@ -14,7 +14,7 @@ export interface UsageSpillOptions {
   /** Called with each event once it is on disk, or cannot be. */
   readonly onWritten: (event: UsageEvent) => void;
   readonly log: Pick<Logger, "info" | "warn">;
-  /** The most events that wait to be written; further ones are not kept on disk. */
+  /** The most events that wait to be written, and in KiB the memory that they may take; further ones are not kept on disk. */
   readonly maxWaiting?: number | undefined;
 }
 
@@ -54,12 +54,15 @@ export class UsageSpill {
   readonly #old: readonly Segment[];
   readonly #kept = new Map<UsageEvent, { readonly segment: Segment; copies: number }>();
   #waiting: UsageEvent[] = [];
+  #waitingBytes = 0;
   #writing: Promise<void> = Promise.resolve();
   #isScheduled = false;
   #file: FileHandle;
   #current: Segment;
   #number: number;
   #isFailing = false;
+  /** Whether the last line of the current segment may be cut off. */
+  #isTorn = false;
   #isClosed = false;
 
   private constructor(options: UsageSpillOptions, old: readonly Segment[], number: number, file: FileHandle) {
@@ -79,11 +82,14 @@ export class UsageSpill {
   }
 
   add(event: UsageEvent): void {
-    if (this.#isClosed || this.#waiting.length >= (this.#options.maxWaiting ?? 100_000)) {
+    const { maxWaiting = 100_000 } = this.#options;
+    const isFull = this.#waiting.length >= maxWaiting || this.#waitingBytes >= maxWaiting * usualEventBytes;
+    if (this.#isClosed || isFull) {
       this.#unkeep([event], new Error("events come faster than they are written"));
       return;
     }
     this.#waiting.push(event);
+    this.#waitingBytes += usageEventBytes(event);
     if (this.#isScheduled) return;
     this.#isScheduled = true;
     // All events of a turn are written together.
@@ -116,6 +122,7 @@ export class UsageSpill {
         while (!(hasRoom() || this.#isClosed)) await wait();
         // What is left is read at the next start.
         if (this.#isClosed) return;
+        if (line === "") continue;
         const event = parseEvent(line);
         if (event === undefined) spoiled += 1;
         else {
@@ -142,6 +149,7 @@ export class UsageSpill {
   async #writeWaiting(): Promise<void> {
     while (this.#waiting.length > 0) {
       const events = this.#waiting.splice(0, eventsPerWrite);
+      for (const event of events) this.#waitingBytes -= usageEventBytes(event);
       try {
         await this.#write(events);
       } catch (error) {
@@ -155,15 +163,18 @@ export class UsageSpill {
   }
 
   async #write(events: readonly UsageEvent[]): Promise<void> {
-    const text = Buffer.from(events.map((event) => `${renderUsageEvent(event)}\n`).join(""));
+    const lines = events.map((event) => `${renderUsageEvent(event)}\n`).join("");
+    // A write that failed halfway left a line that would spoil the next one.
+    const text = Buffer.from(this.#isTorn ? `\n${lines}` : lines);
     const { maxBytes } = this.#options;
     if (this.stats.bytes + text.length > maxBytes) throw new Error(`it holds ${maxBytes} bytes already`);
     if (this.#current.bytes > 0 && this.#current.bytes + text.length > maxBytes / segmentShare) await this.#begin();
-    // A write that fails halfway leaves a line that the next one ends.
+    this.#isTorn = true;
     const { bytesWritten } = await this.#file.write(text);
     this.#current.bytes += bytesWritten;
     this.stats.bytes += bytesWritten;
     if (bytesWritten < text.length) throw new Error("the disk is full");
+    this.#isTorn = false;
   }
 
   /** Begins the next segment. The last one is deleted when nothing in it is pending. */
@@ -176,6 +187,7 @@ export class UsageSpill {
     this.#file = file;
     this.#number = number;
     this.#current = { path, bytes: 0, pending: 0 };
+    this.#isTorn = false;
     if (last.pending === 0) this.#delete(last);
   }
 

@@ -80,7 +80,10 @@ export class UsageStream {
   /** For metrics. */
   read(): UsageEventReading {
     return {
-      sinks: this.queues.map(({ sink, waiting, stats }) => ({ sink: `${sink.kind} ${sink.where}`, waiting, ...stats })),
+      sinks: this.queues.map(({ sink, waiting, waitingBytes, stats }) => ({
+        ...{ sink: `${sink.kind} ${sink.where}`, waiting, waitingBytes },
+        ...stats,
+      })),
       spill: this.#spill?.stats,
     };
   }

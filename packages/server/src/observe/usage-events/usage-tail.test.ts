@@ -1,6 +1,7 @@
 import { createLimiter } from "sluice";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { silentLog } from "../../testing/test-service.ts";
+import { testEvent } from "./testing/test-events.ts";
 import type { UsageEvent } from "./usage-event.ts";
 import { UsageEvents } from "./usage-events.ts";
 import { UsageStream } from "./usage-stream.ts";
@@ -37,7 +38,7 @@ afterEach(() => {
 });
 
 function make(...ids: readonly string[]): void {
-  for (const id of ids) publish?.({ id } as UsageEvent);
+  for (const id of ids) publish?.(testEvent(id));
 }
 
 const all = (): boolean => true;
@@ -64,6 +65,18 @@ describe("the tail of usage events", () => {
     expect(ids(late)).toEqual(["c", "d", "e"]);
     expect(late.missed).toBe(2);
     expect(await tail.read({ after: late.next, waitMs: 0, isShown: all })).toMatchObject({ missed: 0 });
+  });
+
+  it("keeps fewer events if callers choose long names", async () => {
+    const { next } = await tail.read({ waitMs: 0, isShown: all });
+    const event = testEvent("");
+    for (const id of ["a", "b", "c"]) publish?.({ ...event, id, subject: "s".repeat(1_500) });
+    // Four KiB hold one of them, with room for small ones.
+    const after = await tail.read({ after: next, waitMs: 0, isShown: all });
+    expect([ids(after), after.missed]).toEqual([["c"], 2]);
+    publish?.({ ...event, id: "large", subject: "s".repeat(4_096) });
+    const last = await tail.read({ after: next, waitMs: 0, isShown: all });
+    expect([ids(last), last.missed]).toEqual([["large"], 3]);
   });
 
   it("waits for an event that is shown, and misses none that is not", async () => {

@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { SluiceError } from "sluice";
-import type { UsageEvent } from "./usage-event.ts";
+import { type UsageEvent, usageEventBytes, usualEventBytes } from "./usage-event.ts";
 
 export interface UsageTailOptions {
   /** Calls with every event from now on; returns what ends that. Events are made only while there is a watcher or a sink. */
   readonly watch: (onEvent: (event: UsageEvent) => void) => () => void;
-  /** The most events that are kept. */
+  /** The most events that are kept, and in KiB the memory that they may take together. */
   readonly maxEvents?: number | undefined;
   /** The most events in one answer. */
   readonly maxAnswered?: number | undefined;
@@ -140,10 +140,12 @@ interface Waiting {
 /** The latest events, by their number since it was made. */
 class Ring {
   readonly #name = randomBytes(6).toString("hex");
-  readonly #events: UsageEvent[] = [];
+  readonly #events: (UsageEvent | undefined)[] = [];
   readonly #maxEvents: number;
   readonly #maxAnswered: number;
+  #oldest = 0;
   #end = 0;
+  #bytes = 0;
 
   constructor(maxEvents: number, maxAnswered: number) {
     this.#maxEvents = maxEvents;
@@ -156,8 +158,21 @@ class Ring {
   }
 
   add(event: UsageEvent): void {
+    this.#bytes += usageEventBytes(event);
+    const maxBytes = this.#maxEvents * usualEventBytes;
+    // The newest is kept, however large.
+    while (this.#end - this.#oldest >= this.#maxEvents || (this.#bytes > maxBytes && this.#oldest < this.#end))
+      this.#dropOldest();
     this.#events[this.#end % this.#maxEvents] = event;
     this.#end += 1;
+  }
+
+  #dropOldest(): void {
+    const place = this.#oldest % this.#maxEvents;
+    const event = this.#events[place];
+    if (event !== undefined) this.#bytes -= usageEventBytes(event);
+    this.#events[place] = undefined;
+    this.#oldest += 1;
   }
 
   /** The position of a cursor; undefined if it is none of this ring. */
@@ -178,13 +193,12 @@ class Ring {
     isShown: TailRequest["isShown"],
     atMost: number = this.#maxAnswered,
   ): Omit<TailAnswer, "restarted"> {
-    const oldest = Math.max(0, this.#end - this.#maxEvents);
     const events: UsageEvent[] = [];
-    let at = Math.max(position, oldest);
+    let at = Math.max(position, this.#oldest);
     for (; at < this.#end && events.length < atMost; at += 1) {
       const event = this.#events[at % this.#maxEvents]!;
       if (isShown(event)) events.push(event);
     }
-    return { events, next: `${this.#name}-${at}`, missed: Math.max(0, oldest - position) };
+    return { events, next: `${this.#name}-${at}`, missed: Math.max(0, this.#oldest - position) };
   }
 }

@@ -72,10 +72,10 @@ export class TrackedSubjects {
     return (this.#filter[hash & (filterWords - 1)]! & bits) === bits;
   }
 
-  /** Whether the subject has a place, or gets one because there are some for everyone. */
+  /** Whether the subject has a place, or gets one because there are some for everyone. Long names get none. */
   admit(index: number, subject: string): boolean {
     if (this.mayHave(index, subject) && this.#names[index]!.has(subject)) return true;
-    if (this.isFull) return false;
+    if (this.isFull || subject.length > maxHotKeySubjectLength) return false;
     this.#taken += 1;
     this.#add(index, subject);
     return true;

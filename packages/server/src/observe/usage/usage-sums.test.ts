@@ -124,6 +124,35 @@ describe("sums of usage", () => {
     expect(sums.untracked).toBe(3);
   });
 
+  it("are bounded in number, however many limits a subject is counted by, and add up", () => {
+    const { check } = createChecks();
+    const sums = new UsageSums({ dimensions: ["tenant"], maxSubjects: 5, maxSums: 7 });
+    const decision = check({ dimensions: { endpoint: "/api", user: "u" } });
+    for (let period = 0; period < 2; period++) {
+      for (const tenant of ["a", "b", "c"])
+        for (let limit = 0; limit < 4; limit++)
+          sums.count({ dimensions: { tenant } }, { ...decision, policy: `p${limit}`, window: undefined });
+      const taken = sums.take(1);
+      const apart = taken.filter(({ subject }) => subject !== "" && subject !== otherUsage);
+      expect(apart).toHaveLength(7);
+      expect(taken.filter(({ subject }) => subject === "").map(({ decided }) => decided)).toEqual([3, 3, 3, 3]);
+      const ofSubjects = taken.filter(({ dimension }) => dimension === "tenant");
+      expect(ofSubjects.reduce((sum, { decided }) => sum + decided, 0)).toBe(12);
+    }
+    expect(sums.untracked).toBe(10);
+  });
+
+  it("track no subject whose name is long, from the first decision on", () => {
+    const { check } = createChecks();
+    const sums = new UsageSums({ dimensions: ["tenant"] });
+    for (const tenant of ["t".repeat(257), "t".repeat(256)]) {
+      const request = { dimensions: { endpoint: "/api", user: "u", tenant } };
+      sums.count(request, check(request));
+    }
+    const subjects = sums.take().flatMap(({ dimension, subject }) => (dimension === "" ? [] : [subject.length]));
+    expect(subjects).toEqual([256, otherUsage.length]);
+  });
+
   it("track no more subjects in the next period, until names are forgotten", () => {
     const { check } = createChecks();
     const sums = new UsageSums({ dimensions: ["tenant"], maxSubjects: 1 });

@@ -35,6 +35,8 @@ export interface UsageSumsOptions {
   /** The most subjects of all dimensions together, and the most limits, until `forgetNames`. Others share the one below. */
   readonly maxSubjects?: number | undefined;
   readonly maxLimits?: number | undefined;
+  /** The most sums of subjects until `take`: a subject has one for each limit. Others share. Absent: twice as many as subjects. */
+  readonly maxSums?: number | undefined;
 }
 
 /** Stands for all limits, subjects or windows above the bound. */
@@ -49,12 +51,16 @@ const maxWindows = 50;
  * is new.
  *
  * Callers choose subjects, and may bring limits and windows of their choice, so the number of each is bounded, and with it the
- * number of rows that are stored. If there are more, the busiest subjects and the first limits have separate sums.
+ * number of rows that are stored. If there are more, the busiest subjects and the first limits have separate sums. A subject may be
+ * counted by any number of limits, so the sums of one period are bounded as well.
  */
 export class UsageSums {
   readonly #dimensions: readonly string[];
   readonly #ipv6PrefixBits: number;
   readonly #maxLimits: number;
+  readonly #maxSums: number;
+  /** Sums of subjects since `take`. */
+  #sums = 0;
   #limits = new Map<string, LimitUsage>();
   #byWindow = new Map<Window, LimitUsage>();
   readonly #subjects: TrackedSubjects;
@@ -64,11 +70,12 @@ export class UsageSums {
   /** Whether the last subject had no place: where callers invent subjects, the next one will have none either. */
   #wasUnplaced = false;
 
-  constructor({ dimensions, ipv6PrefixBits, maxSubjects = 50_000, maxLimits = 20_000 }: UsageSumsOptions) {
+  constructor({ dimensions, ipv6PrefixBits, maxSubjects = 50_000, maxLimits = 20_000, ...more }: UsageSumsOptions) {
     this.#dimensions = dimensions;
     this.#ipv6PrefixBits = ipv6PrefixBits ?? defaultIpv6PrefixBits;
     this.#subjects = new TrackedSubjects(dimensions.length, maxSubjects);
     this.#maxLimits = maxLimits;
+    this.#maxSums = more.maxSums ?? 2 * maxSubjects;
   }
 
   /** Decisions whose subject was above the bound, and counts as `otherUsage`. Only grows. */
@@ -98,6 +105,7 @@ export class UsageSums {
     const limits = [...this.#limits.values()];
     this.#limits = new Map();
     this.#byWindow = new Map();
+    this.#sums = 0;
     this.#subjects.endPeriod(shareOfDay);
     const sums: UsageCounts[] = [];
     for (const { total, subjects, others } of limits) {
@@ -150,17 +158,20 @@ export class UsageSums {
   /** Only one spelling of an address has an entry: there are as many as a caller wants. */
   #findCanonical({ total, subjects, others }: LimitUsage, index: number, subject: string): UsageCounts {
     const tracked = this.#subjects;
+    let hasPlace = false;
     if (!tracked.isFull || tracked.mayHave(index, subject)) {
       this.#wasUnplaced = false;
       const known = subjects[index]!.get(subject);
       if (known !== undefined) return known;
-      if (subject !== otherUsage && tracked.admit(index, subject)) {
+      hasPlace = subject !== otherUsage && tracked.admit(index, subject);
+      if (hasPlace && this.#sums < this.#maxSums) {
+        this.#sums += 1;
         const counts = createCounts(total.policy, total.limit, this.#dimensions[index]!, subject);
         subjects[index]!.set(subject, counts);
         return counts;
       }
     } else this.#wasUnplaced = true;
-    if (subject !== otherUsage) tracked.note(index, subject);
+    if (!hasPlace && subject !== otherUsage) tracked.note(index, subject);
     this.#untracked += 1;
     others[index] ??= createCounts(total.policy, total.limit, this.#dimensions[index]!, otherUsage);
     return others[index];

@@ -176,6 +176,32 @@ export const usageCases: readonly PolicyStoreCase[] = [
     },
   },
   {
+    name: "loses nothing of an hour whose minutes are deleted when a flush comes very late",
+    async run({ store }) {
+      const at = (minute: number): UsageSum => sum({ startMs: originMs + minute * minuteMs });
+      await store.note((note) => note.addUsage(flush(1, [at(0), at(1), at(60)])));
+      await rollUp(store);
+      while (await store.note((note) => note.deleteOldestUsage("minute", originMs + dayMs)));
+      await store.note((note) => note.addUsage(flush(2, [at(2), at(70), at(71)])));
+      strictEqual(await rollUp(store), 2);
+      deepStrictEqual(brief(await read(store, { step: "hour" })), [
+        [0, 20, 18],
+        [60, 20, 18],
+      ]);
+      deepStrictEqual(brief(await read(store, { step: "day" })), [[0, 40, 36]]);
+      const denials = await store.read((view) => view.usageDenials({ ...all, step: "hour" }));
+      deepStrictEqual(
+        denials.map(({ startMs, window, denied }) => [(startMs - originMs) / minuteMs, window, denied]),
+        [
+          [0, "100/h", 2],
+          [0, "5/s", 2],
+          [60, "100/h", 2],
+          [60, "5/s", 2],
+        ],
+      );
+    },
+  },
+  {
     name: "stores thousands of sums in one flush, with subjects of any length and any characters",
     async run({ store }) {
       const subjects = Array.from({ length: 2_500 }, (_, i) => `${i}-${"x".repeat(i % 400)}`);
