@@ -1,0 +1,5 @@
+import { chaosDay } from "./chaos-day.ts";
+import type { GameDay } from "./game-day.ts";
+import { whaleDay } from "./whale-day.ts";
+
+export const gameDays: readonly GameDay[] = [chaosDay, whaleDay];
