@@ -1,5 +1,7 @@
 import { chaosDay } from "./chaos-day.ts";
 import type { GameDay } from "./game-day.ts";
+import { soakDay } from "./soak-day.ts";
+import { trafficShapesDay } from "./traffic-shapes-day.ts";
 import { whaleDay } from "./whale-day.ts";
 
-export const gameDays: readonly GameDay[] = [chaosDay, whaleDay];
+export const gameDays: readonly GameDay[] = [chaosDay, whaleDay, trafficShapesDay, soakDay];

@@ -39,14 +39,15 @@ export async function openServers(count: number, { policies, redis, deadline = d
   try {
     const config = join(folder, "policies.json");
     await writeFile(config, JSON.stringify(policies));
-    for (let i = 0; i < count; i++) {
+    const startOne = async (_: unknown, i: number): Promise<void> => {
       const settings = {
         SLUICE_DEADLINE: deadline,
         ...(redis === undefined ? {} : { SLUICE_REDIS_URL: redis }),
         ...env?.(i, folder),
       };
-      servers.push(await startSluice(settings, "--config", config));
-    }
+      servers[i] = await startSluice(settings, "--config", config);
+    };
+    await Promise.all(Array.from({ length: count }, startOne));
     for (const server of servers) {
       await waitUntil("a server is ready", readyWithinMs, async () => (await server.isReady()) || undefined);
       limiters.push(connectTo(server));

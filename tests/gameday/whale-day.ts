@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { startServer, type TestServer } from "@sluice/test-servers";
+import { startServer } from "@sluice/test-servers";
+import type { CheckRequest } from "sluice";
 import { createRandom } from "../../bench/measure/draw-keys.ts";
 import { type DayNotes, gameDay, type GameDay, type PlayOptions } from "./game-day.ts";
 import { beyondBound, limitOf, shareOfExact, type SubjectLimit } from "./judge-subjects.ts";
@@ -22,7 +23,7 @@ interface Course {
 }
 
 const full: Course = { calmMs: 20_000, rampMs: 30_000, afterMs: 20_000, fromPerSecond: 1200 };
-const bounded: Course = { calmMs: 3000, rampMs: 2000, afterMs: 3000, fromPerSecond: 800 };
+const bounded: Course = { calmMs: 2000, rampMs: 1500, afterMs: 2500, fromPerSecond: 800 };
 const courseFor = ({ form }: PlayOptions): Course => (form === "full" ? full : bounded);
 
 /** Far above what the whale asks for, and between its first and its last rate. */
@@ -32,12 +33,11 @@ const tenantLimit = limitOf(40);
 /** Every fourth tenant asks for more than its limit. */
 const tenants = Array.from({ length: 12 }, (_, i) => ({ name: `tenant ${i}`, perSecond: i % 4 === 3 ? 60 : 20 }));
 
-const policiesFor = (whale: SubjectLimit): object => ({
-  default: "none",
-  policies: [
-    { id: "whale", match: { endpoint: "/whale" }, limits: [{ by: ["tenant"], windows: [`${whale.perSecond}/s`] }], on_failure: "open" },
-    { id: "tenants", match: { endpoint: "/tenants" }, limits: [{ by: ["tenant"], windows: [`${tenantLimit.perSecond}/s`] }], on_failure: "open" },
-  ],
+const createPolicy = (id: string, { perSecond: limit }: SubjectLimit): object => ({
+  id,
+  match: { endpoint: `/${id}` },
+  limits: [{ by: ["tenant"], windows: [`${limit}/s`] }],
+  on_failure: "open",
 });
 
 interface Sample {
@@ -78,17 +78,25 @@ const day: GameDay<Key> = {
   },
   async play(notes, options) {
     const course = courseFor(options);
-    const within = await drive(notes, course, wide);
-    const beyond = await drive(notes, course, narrowFor(course));
+    const valkey = notes.opened(await startServer({ flavor: "valkey" }));
+    const policies = [
+      createPolicy("within", wide),
+      createPolicy("beyond", narrowFor(course)),
+      createPolicy("tenants", tenantLimit),
+    ];
+    const fleet = notes.opened(
+      await openServers(nodes, { policies: { default: "none", policies }, redis: valkey.url }),
+    );
+    const within = await drive(course, fleet, "within");
+    const beyond = await drive(course, fleet, "beyond");
     judge(notes, course, within, beyond);
   },
 };
 
-async function drive(notes: DayNotes<Key>, course: Course, whale: SubjectLimit): Promise<Played> {
-  const valkey: TestServer = notes.opened(await startServer({ flavor: "valkey" }));
-  const fleet = notes.opened(await openServers(nodes, { policies: policiesFor(whale), redis: valkey.url }));
-  const createRequest = (subject: string) => ({
-    dimensions: { tenant: subject, endpoint: subject === "whale" ? "/whale" : "/tenants" },
+/** The same traffic, with the whale and tenants of its own. */
+async function drive(course: Course, fleet: OpenServers, run: "within" | "beyond"): Promise<Played> {
+  const createRequest = (subject: string): CheckRequest => ({
+    dimensions: { tenant: `${subject} ${run}`, endpoint: subject === "whale" ? `/${run}` : "/tenants" },
   });
   const traffic = new PacedTraffic(fleet.limiters, createRequest, createRandom(11));
   const over = new AbortController();
@@ -98,8 +106,6 @@ async function drive(notes: DayNotes<Key>, course: Course, whale: SubjectLimit):
   await traffic.run(ratesFor(course), course.calmMs + course.rampMs + course.afterMs);
   over.abort();
   await sampling;
-  // The next run finds the machine as this one did.
-  await Promise.all([fleet.close(), valkey.close()]);
   return { beganMs, sent: traffic.sent, samples };
 }
 
@@ -141,7 +147,7 @@ function judge(notes: DayNotes<Key>, course: Course, within: Played, beyond: Pla
   const failed = all.filter(({ error }) => error !== undefined).length;
   notes.judge("answered", failed === 0, `${failed} of ${all.length} failed`);
   const shares = localShares(within);
-  const local = within.samples.at(-1)!.local;
+  const local = within.samples.at(-1)!.local - within.samples[0]!.local;
   notes.judge("leased", local > 0, `${local} of its checks within its limit`);
   const doubledMs = course.calmMs + course.rampMs;
   const lastLow = shares.findLast(([, share]) => share < localShare)?.[0] ?? 0;
