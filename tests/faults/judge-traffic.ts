@@ -99,10 +99,7 @@ export function judgeAdmission(
  * The largest excess of any interval, from one admission to another: each happened between its start and its answer, so
  * an interval is at most as long as from the start of the first to the answer of the last.
  */
-export function mostBeyond(
-  admitted: readonly Pick<Checked, "startedMs" | "settledMs">[],
-  { burst, perSecond }: Bound,
-): number {
+export function mostBeyond(admitted: readonly Checked[], { burst, perSecond }: Bound): number {
   const inOrder = admitted.toSorted((one, other) => one.startedMs - other.startedMs);
   let most = 0;
   let lowest = Number.POSITIVE_INFINITY;

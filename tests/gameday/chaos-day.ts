@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { startCluster, type TestCluster, type TestServer, waitUntil } from "@sluice/test-servers";
 import { createRandom } from "../../bench/measure/draw-keys.ts";
-import { mostBeyond } from "../faults/judge-traffic.ts";
 import { type DayNotes, gameDay, type GameDay, type PlayOptions } from "./game-day.ts";
-import { bySubject, isAdmitted, isCounted, PacedTraffic, type Sent } from "./paced-traffic.ts";
+import { beyondBound, type SubjectLimit } from "./judge-subjects.ts";
+import { bySubject, isCounted, PacedTraffic, type Sent } from "./paced-traffic.ts";
 import { percent, seconds } from "./render-quantity.ts";
 import { scrapeAll } from "./scrape.ts";
 import { openServers, type OpenServers } from "./open-servers.ts";
 
 const shards = 10;
-const tight = { burst: 10, perSecond: 5 };
+const tight: SubjectLimit = { burst: 10, perSecond: 5, allowance: 0 };
 const scrapeMs = 15_000;
 const mostOpen = 0.01;
 const enforcedWithinMs = 10_000;
@@ -248,8 +248,8 @@ function judgeBound(sent: readonly Sent[], kills: readonly Kill[]): number {
     if (!subject.startsWith("tight")) continue;
     for (const [i] of kills.entries()) {
       const [from, until] = [kills[i - 1]?.atMs ?? 0, kills[i + 1]?.atMs ?? Number.POSITIVE_INFINITY];
-      const stretch = own.filter((one) => isAdmitted(one) && one.startedMs >= from && one.settledMs! < until);
-      most = Math.max(most, mostBeyond(stretch, tight));
+      const stretch = own.filter((one) => one.startedMs >= from && one.settledMs! < until);
+      most = Math.max(most, beyondBound(stretch, tight));
     }
   }
   return most;

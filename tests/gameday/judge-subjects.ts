@@ -1,6 +1,6 @@
 import { ManualClock, MemoryCounters } from "sluice";
 import { compileTestLimit, resolvedLimit, testWindow } from "sluice/testing";
-import { mostBeyond } from "../faults/judge-traffic.ts";
+import { judgeSteadyOvershoot } from "../leases/judge-overshoot.ts";
 import { isAdmitted, type Sent } from "./paced-traffic.ts";
 
 /** A limit that refills at so many a second, up to a burst, and by how much leases may exceed it. */
@@ -17,7 +17,12 @@ export function limitOf(perSecond: number, burst: number = perSecond): SubjectLi
 
 /** How much a subject got beyond burst + rate × time + allowance in its worst stretch of time. 0: the bound was held. */
 export function beyondBound(sent: readonly Sent[], { perSecond, burst, allowance }: SubjectLimit): number {
-  return mostBeyond(sent.filter(isAdmitted), { burst: burst + allowance, perSecond });
+  const admissions = sent
+    .filter(isAdmitted)
+    .map(({ startedMs, settledMs }) => ({ fromMs: startedMs, toMs: settledMs!, cost: 1 }));
+  const eras = [{ sinceMs: 0, limit: perSecond, burst, allowance }];
+  const { beyond } = judgeSteadyOvershoot(admissions, { kind: "arrival", perMs: 1000, originMs: 0, eras });
+  return Math.max(0, Math.ceil(beyond));
 }
 
 /** How much of what one counter would have admitted, asked at the same moments, a subject was allowed. */
