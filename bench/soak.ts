@@ -184,6 +184,7 @@ const result = {
     last: rounded(samples.at(-1)!.rssMiB),
     per_minute: rounded(slope(({ rssMiB }) => rssMiB)),
   },
+  samples: samples.map(({ minute, heapMiB, rssMiB }) => [minute, heapMiB, rssMiB].map(rounded)),
   ...(events && {
     sinks_down: deadSinks.map((sink) => sink.slice(0, sink.indexOf(":"))),
     events_waiting: events.waiting,

@@ -1,13 +1,18 @@
-import { fileURLToPath } from "node:url";
 import { startPostgres, startServer, type TestPostgres, type TestServer } from "@sluice/test-servers";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type Sluice, startProgram } from "../restart/start-sluice.ts";
 import { createFleet, type Fleet, patience, steerWell } from "./fleet.ts";
-
-const fastRolloutsServer = fileURLToPath(new URL("fast-rollouts-server.ts", import.meta.url));
-/** A minute of a rollout is a second. */
-const speed = 60;
-const minuteMs = 60_000;
+import {
+  beginRollout,
+  check,
+  fastRolloutsServer,
+  minuteMs,
+  type Rollout,
+  readRollout,
+  speed,
+  versionsOn,
+  whileAsked,
+} from "./rollout-drill.ts";
 
 let postgres: TestPostgres;
 let valkey: TestServer;
@@ -28,92 +33,11 @@ afterAll(async () => {
   await Promise.all([postgres?.close(), valkey?.close()]);
 });
 
-const users = Array.from({ length: 40 }, (_, i) => `user-${i}`);
-
-/** One of ten is denied under every version. */
-const createDocument = (id: string, limit: number): Record<string, unknown> => ({
-  id,
-  match: { endpoint: `/${id}` },
-  deny: { user: users.filter((_, i) => i % 10 === 0) },
-  limits: [{ by: ["user"], algorithm: "fixed_window", windows: [`${limit}/h`] }],
-  on_failure: "open",
-});
-
-interface Rollout {
-  readonly id: string;
-  readonly step: number;
-  readonly waits_for?: { readonly code: string };
-  readonly state: string;
-  readonly percent: number;
-  readonly reason: string;
-  readonly figures?: { readonly verdict: string; readonly sentence: string; readonly strikes: number };
-}
-
-/** Half of the users for four minutes, then all of them. */
-const rollout = {
-  by: "user",
-  observe_for_ms: 7 * minuteMs,
-  steps: [50, 100].map((percent) => ({ percent, hold_ms: 4 * minuteMs })),
-};
-
-async function beginRollout(on: Sluice, policy: string, limit: number): Promise<void> {
-  await steerWell(on, fleet, "PUT", `/policies/${policy}`, { document: createDocument(policy, 1_000_000) });
-  await steerWell(on, fleet, "PUT", `/policies/${policy}`, {
-    document: createDocument(policy, limit),
-    expected_version: 1,
-    rollout,
-  });
-}
-
-async function check({ http }: Sluice, policy: string, user: string, preview: boolean): Promise<{ version?: number }> {
-  const response = await fetch(`${http}/v1/check`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ dimensions: { user, endpoint: `/${policy}` }, preview }),
-  });
-  return (await response.json()) as { version?: number };
-}
-
-/** Every user checks every policy over and over, on changing nodes, until `work` is done. */
-async function whileAsked(
-  policies: readonly string[],
-  asked: () => readonly Sluice[],
-  work: Promise<void>,
-): Promise<void> {
-  let over = false;
-  const done = work.finally(() => {
-    over = true;
-  });
-  for (let round = 0; !over; round++)
-    for (const policy of policies) {
-      const open = asked();
-      await Promise.all(
-        users.map(async (user, i) => {
-          const node = open[(i + round) % open.length]!;
-          await check(node, policy, user, false).catch((error: unknown) => {
-            // A node that was just killed does not answer.
-            if (asked().includes(node)) throw error;
-          });
-        }),
-      );
-    }
-  await done;
-}
-
-async function readRollout(on: Sluice, policy: string): Promise<Rollout> {
-  const { items } = await steerWell(on, fleet, "GET", `/rollouts?policy=${policy}`);
-  return (items as Rollout[])[0]!;
-}
-
 function untilItIs(on: Sluice, policy: string, expected: Partial<Rollout>): Promise<void> {
-  return vi.waitFor(async () => expect(await readRollout(on, policy)).toMatchObject(expected), {
+  return vi.waitFor(async () => expect(await readRollout(fleet, on, policy)).toMatchObject(expected), {
     timeout: 120_000,
     interval: 100,
   });
-}
-
-async function versionsOn(node: Sluice, policy: string): Promise<readonly (number | undefined)[]> {
-  return Promise.all(users.map(async (user) => (await check(node, policy, user, true)).version));
 }
 
 /** Resolves when every node decides for all users by this version. */
@@ -163,7 +87,7 @@ describe("rollouts in a fleet under traffic", () => {
     const ended = Promise.all(
       ["calm-good", "calm-bad"].map(async (policy) => {
         for (;;) {
-          const { state, waits_for } = await readRollout(two, policy);
+          const { state, waits_for } = await readRollout(fleet, two, policy);
           if (state === "done" || state === "rolled_back") return state;
           waits.add(waits_for?.code ?? "none");
           await new Promise((resolve) => setTimeout(resolve, 100));
@@ -187,7 +111,7 @@ describe("rollouts in a fleet under traffic", () => {
       asked = Math.max(asked, due - 100);
     }
     expect(await states).toEqual(["done", "rolled_back"]);
-    expect(await readRollout(one, "calm-bad")).toMatchObject({
+    expect(await readRollout(fleet, one, "calm-bad")).toMatchObject({
       step: 0,
       reason: expect.stringMatching(/3 times in a row/),
     });
@@ -200,8 +124,8 @@ describe("rollouts in a fleet under traffic", () => {
 
   it("end automatically: a version that denies too much is rolled back, and a good one applies to all subjects", async () => {
     const [one, two] = nodes as [Sluice, Sluice];
-    await beginRollout(one, "bad", 3);
-    await beginRollout(two, "good", 900_000);
+    await beginRollout(fleet, one, "bad", 3);
+    await beginRollout(fleet, two, "good", 900_000);
     const ended = (async () => {
       await untilItIs(one, "good", { state: "running", percent: 50 });
       await vi.waitFor(async () => {
@@ -218,7 +142,7 @@ describe("rollouts in a fleet under traffic", () => {
 
     await untilAllAreUnder(nodes, "bad", 1);
     await untilAllAreUnder(nodes, "good", 2);
-    const bad = await readRollout(one, "bad");
+    const bad = await readRollout(fleet, one, "bad");
     expect(bad.figures).toMatchObject({ verdict: "strike", strikes: 3 });
     expect(bad.reason).toBe(bad.figures!.sentence);
     expect(bad.reason).toMatch(/the same subjects were denied \d+\.\d\d % under the old version .* 3 times in a row/);
@@ -231,14 +155,14 @@ describe("rollouts in a fleet under traffic", () => {
     expect(audit[1]).toMatchObject({ why: bad.reason, after: { figures: { verdict, strikes, sentence } } });
     const ofPolicy = await steerWell(two, fleet, "GET", "/audit?kind=policy&target=bad&action=rollout.rolled_back");
     expect(ofPolicy.items).toMatchObject([{ why: bad.reason, after: { rollout: bad.id, state: "rolled_back" } }]);
-    const steps = await readAudit(two, await readRollout(one, "good"));
+    const steps = await readAudit(two, await readRollout(fleet, one, "good"));
     expect(steps.map(({ action }) => action)).toEqual(["rollout.step", "rollout.step", "rollout.done"]);
   }, 180_000);
 
   it("are rolled back even when the node that judges them is killed", async () => {
     const [one, two] = nodes as [Sluice, Sluice];
     let open: readonly Sluice[] = nodes;
-    await beginRollout(two, "orphaned", 3);
+    await beginRollout(fleet, two, "orphaned", 3);
     const ended = (async () => {
       await untilItIs(two, "orphaned", { state: "running", percent: 50 });
       open = [two];
@@ -247,7 +171,7 @@ describe("rollouts in a fleet under traffic", () => {
     })();
     await whileAsked(["orphaned"], () => open, ended);
     await untilAllAreUnder([two], "orphaned", 1);
-    const audit = await readAudit(two, await readRollout(two, "orphaned"));
+    const audit = await readAudit(two, await readRollout(fleet, two, "orphaned"));
     expect(audit.filter(({ action }) => action === "rollout.rolled_back")).toHaveLength(1);
   }, 180_000);
 });

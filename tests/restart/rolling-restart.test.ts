@@ -7,6 +7,7 @@ import { grpcService } from "@sluice/protocol";
 import { HealthCheckResponse_ServingStatus as Health, HealthDefinition } from "@sluice/protocol/health";
 import { startServer, type TestServer } from "@sluice/test-servers";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { followReadiness } from "./follow-readiness.ts";
 import { type Sluice, startSluice } from "./start-sluice.ts";
 import {
   type Caller,
@@ -55,26 +56,6 @@ async function readTaken(subject: string, { http }: Sluice): Promise<number> {
   const headers = { "content-type": "application/json", connection: "close" };
   const response = await fetch(`${http}/v1/check`, { method: "POST", headers, body });
   return quota - ((await response.json()) as { remaining: number }).remaining;
-}
-
-/** Like a load balancer: repeatedly checks which servers are ready, and uses no others. */
-function followReadiness(known: readonly Sluice[], use: (ready: readonly Sluice[]) => void): () => Promise<void> {
-  let on = true;
-  let last = "";
-  const looking = (async () => {
-    while (on) {
-      const readiness = await Promise.all(known.map((server) => server.isReady()));
-      const ready = known.filter((_, index) => readiness[index]);
-      const now = readiness.join();
-      if (now !== last && ready.length > 0) use(ready);
-      last = now;
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
-  })();
-  return async () => {
-    on = false;
-    await looking;
-  };
 }
 
 /** Resolves when all of them have made this many more calls; rejects as soon as one has failed. */

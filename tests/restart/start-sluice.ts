@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
-const main = fileURLToPath(new URL("../../packages/cli/src/main.ts", import.meta.url));
+export const main: string = fileURLToPath(new URL("../../packages/cli/src/main.ts", import.meta.url));
 const startWithinMs = 60_000;
 
 /** A server in a separate process, as an operator runs it. */
@@ -35,12 +35,20 @@ export function startSluice(env: Readonly<Record<string, string>>, ...args: read
 }
 
 /** The same with another program, which logs where it listens. */
-export async function startProgram(
+export function startProgram(
   env: Readonly<Record<string, string>>,
   program: string,
   ...args: readonly string[]
 ): Promise<Sluice> {
-  const child = spawn(process.execPath, ["-C", "source", program, ...args], {
+  return startCommand(env, [process.execPath, "-C", "source", program, ...args]);
+}
+
+/** The same with any command that becomes such a program. */
+export async function startCommand(
+  env: Readonly<Record<string, string>>,
+  [command = "", ...args]: readonly string[],
+): Promise<Sluice> {
+  const child = spawn(command, args, {
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,
     env: {

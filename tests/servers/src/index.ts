@@ -13,3 +13,4 @@ export { type PrometheusOptions, startPrometheus, type TestPrometheus } from "./
 export { type SentinelOptions, startSentinel, type TestSentinel } from "./start-sentinel.ts";
 export { type StandaloneOptions, startServer } from "./start-server.ts";
 export { type Flavor, flavors, type ServerState, type TestServer } from "./test-server.ts";
+export { waitUntil } from "./wait-until.ts";

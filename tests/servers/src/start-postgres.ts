@@ -24,6 +24,8 @@ export interface PostgresOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** Makes it speak TLS to those who ask for it. */
   readonly tls?: TestCertificates;
+  /** Where its folder is made; absent: among temporary ones. */
+  readonly parent?: string;
 }
 
 /** A real PostgreSQL on loopback, with a separate folder. It ends with the process that started it, however that ends. */
@@ -53,9 +55,13 @@ export interface TestPostgres {
  * Starts a PostgreSQL with the collation en_US, so that queries that need another order must ask for it. It runs without
  * fsync: committed data survives its crash, but not the machine's.
  */
-export async function startPostgres({ settings = {}, tls }: PostgresOptions = {}): Promise<TestPostgres> {
+export async function startPostgres({
+  settings = {},
+  tls,
+  parent = tmpdir(),
+}: PostgresOptions = {}): Promise<TestPostgres> {
   for (let attempt = 1; ; attempt += 1) {
-    const folder = await mkdtemp(path.join(tmpdir(), "sluice-postgres-"));
+    const folder = await mkdtemp(path.join(parent, "sluice-postgres-"));
     const server = new PostgresProcess(folder, await findFreePort(), settings);
     try {
       await server.create(tls);
