@@ -88,7 +88,7 @@ export default defineConfig({
           // start processes, which find the newest majors.
           exclude: [
             ...exclude,
-            ...["next", "process-ends", "jest", "same-as-*"].map((name) => `tests/frameworks/${name}.test.ts`),
+            ...["next", "process-ends", "same-as-*"].map((name) => `tests/frameworks/${name}.test.ts`),
           ],
           provide: { majors: "oldest" },
         },

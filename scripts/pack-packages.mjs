@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { buildCommonJs, exportCommonJs, hasCommonJs } from "./build-cjs.mjs";
 import { repositoryRoot } from "./ensure-installed.mjs";
 
 /**
@@ -64,7 +65,11 @@ export async function packPackages(folder, env) {
     await run("tsc", ["-b", stage], stage, env);
     const own = packages.map(({ manifest }) => manifest.name);
     const published = packages.map((one) => ({ ...one, manifest: renderManifest(one.manifest, own) }));
-    for (const { folder: from, manifest } of published) writeJson(path.join(stage, from, "package.json"), manifest);
+    for (const { folder: from, manifest } of published) {
+      if (hasCommonJs(manifest)) await buildCommonJs(path.join(stage, from), manifest);
+      const exported = hasCommonJs(manifest) ? exportCommonJs(manifest) : manifest;
+      writeJson(path.join(stage, from, "package.json"), exported);
+    }
     mkdirSync(folder, { recursive: true });
     const places = packages.map(({ folder: from }) => `./${from}`);
     await run(

@@ -47,7 +47,6 @@ export const longestFiles: readonly string[] = [
   "tests/leases/many-processes.test.ts",
   "tests/leases/game-day.test.ts",
   "tests/leases/moving-centre.test.ts",
-  "tests/frameworks/jest.test.ts",
   "packages/server/src/data-plane/transports/grpc/http2/attacks.test.ts",
   "packages/server/src/compat/grpc/policy-admin.test.ts",
   "packages/server/src/boot/daemon-leases.test.ts",

@@ -8,7 +8,13 @@ import { findFileProblems, findSpecifiers } from "./published-files.ts";
 
 const good: Readonly<Record<string, string>> = {
   "package.json": JSON.stringify({
-    exports: { ".": { types: "./dist/index.d.ts", default: "./dist/index.js" }, "./package.json": "./package.json" },
+    exports: {
+      ".": {
+        require: { types: "./dist/cjs/index.d.cts", default: "./dist/cjs/index.cjs" },
+        default: { types: "./dist/index.d.ts", default: "./dist/index.js" },
+      },
+      "./package.json": "./package.json",
+    },
     bin: { it: "./dist/main.js" },
   }),
   "README.md": "# It\n",
@@ -21,6 +27,10 @@ const good: Readonly<Record<string, string>> = {
   "dist/b.js": "export {};\n",
   "dist/t.js": "export {};\n",
   "dist/t.d.ts": "export type T = 1;\n",
+  "dist/cjs/index.cjs": 'const a = require("./chunks/a.cjs");\n',
+  "dist/cjs/index.d.cts": 'export { a } from "./a.cjs";\n',
+  "dist/cjs/a.d.cts": "export declare const a = 1;\n",
+  "dist/cjs/chunks/a.cjs": "exports.a = 1;\n",
   "dist/main.js": 'await import("./index.js");\n',
   "src/index.ts": 'export { a } from "./a.ts";\n',
   "src/scripts/take.lua": "return 1\n",
@@ -66,6 +76,17 @@ describe("the files of a package", () => {
       "package.json leads to dist/main.js, which is not there",
     ],
     ["a module that is not there", { "dist/a.js": undefined }, "dist/index.js leads to dist/a.js, which is not there"],
+    [
+      "a chunk that is not there",
+      { "dist/cjs/chunks/a.cjs": undefined },
+      "dist/cjs/index.cjs leads to dist/cjs/chunks/a.cjs, which is not there",
+    ],
+    [
+      "types for CommonJS that are not there",
+      { "dist/cjs/a.d.cts": undefined },
+      "dist/cjs/index.d.cts leads to dist/cjs/a.d.cts, which is not there",
+    ],
+    ["an unused chunk", { "dist/cjs/chunks/gone.cjs": "exports.b = 1;\n" }, "nothing leads to dist/cjs/chunks/gone"],
     [
       "types that are not there",
       { "dist/t.d.ts": undefined },

@@ -70,7 +70,7 @@ function findUnreached(folder: string, files: readonly string[], entries: readon
       problems.push(`${from} leads to ${file}, which is not there`);
       return;
     }
-    if (!/\.([jt]s|html)$/.test(file)) return;
+    if (!/\.(c?[jt]s|html)$/.test(file)) return;
     const text = readFileSync(path.join(folder, file), "utf8");
     if (file.endsWith(".html")) {
       for (const [, named = ""] of text.matchAll(/ (?:src|href)="\/([^"]+\.js)"/g))
@@ -78,25 +78,33 @@ function findUnreached(folder: string, files: readonly string[], entries: readon
       return;
     }
     // A user of a module may need the types of the modules it imports.
-    const declaration = `${moduleName(file)}.d.ts`;
+    const declaration = `${moduleName(file)}.d.${/\.c[jt]s$/.test(file) ? "cts" : "ts"}`;
     if (files.includes(declaration)) visit(declaration, file);
     for (const next of namedModules(text, files)) visit(path.join(path.dirname(file), next), file);
-    for (const { specifier } of findImports(text)) {
+    for (const specifier of file.endsWith(".cjs")
+      ? findRequired(text)
+      : findImports(text).map((one) => one.specifier)) {
       if (!specifier.startsWith(".")) continue;
-      // A declaration names the TypeScript module that it was generated from, and means the declaration next to it.
-      visit(path.join(path.dirname(file), specifier.replace(/(?<!\.d)\.ts$/, ".d.ts")), file);
+      // A declaration names the module that it was generated from, and means the declaration next to it.
+      const means = file.endsWith(".d.cts") ? specifier.replace(/\.cjs$/, ".d.cts") : specifier;
+      visit(path.join(path.dirname(file), means.replace(/(?<!\.d)\.ts$/, ".d.ts")), file);
     }
   };
   // Pages are entries too: browsers begin with them.
   for (const entry of [...entries, ...files.filter((file) => file.endsWith(".html"))]) visit(entry, "package.json");
   // A declaration may be all that is needed of a module.
-  const modules = new Set(files.filter((file) => /^dist\/.*\.[jt]s$/.test(file)).map(moduleName));
+  const modules = new Set(files.filter((file) => /^dist\/.*\.c?[jt]s$/.test(file)).map(moduleName));
   for (const file of reached) modules.delete(moduleName(file));
   return [...problems, ...[...modules].map((module) => `nothing leads to ${module}`)];
 }
 
 function moduleName(file: string): string {
-  return file.replace(/(\.d)?\.[jt]s$/, "");
+  return file.replace(/(\.d)?\.c?[jt]s$/, "");
+}
+
+/** What CommonJS loads when it starts. */
+function findRequired(text: string): readonly string[] {
+  return [...text.matchAll(/\brequire\("([^"]+)"\)/g)].map(([, specifier = ""]) => specifier);
 }
 
 /** The modules of a worker are named in a URL, with or without the extension of what runs. */

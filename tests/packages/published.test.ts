@@ -5,6 +5,7 @@ import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/co
 import { startServer, type TestServer } from "@sluice/test-servers";
 import { publint } from "publint";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { hasCommonJs } from "../../scripts/build-cjs.mjs";
 import { findPublicPackages, packPackages } from "../../scripts/pack-packages.mjs";
 import { environmentFor } from "../../scripts/runtime.mjs";
 import { type SluiceProcess, startSluice } from "../remote/sluice-process.ts";
@@ -13,6 +14,7 @@ import { repositoryRoot } from "../repository/source-tree.ts";
 import { bundle } from "./bundle.ts";
 import { admits, findNodes, npmHasNodes } from "./find-nodes.ts";
 import { findFileProblems, findSpecifiers } from "./published-files.ts";
+import { runJest } from "./run-jest.ts";
 import { Stranger } from "./stranger.ts";
 import { compile } from "./type-check.ts";
 
@@ -116,13 +118,26 @@ function specifiersOn(version: string): readonly string[] {
     .flatMap(({ manifest }) => findSpecifiers(manifest));
 }
 
-/** A module that has all types of some packages. */
-function renderExports(some: readonly string[]): string {
+/** What can be imported of packages that are built for CommonJS too. */
+function specifiersInCommonJs(): readonly string[] {
+  return packages.filter(({ manifest }) => hasCommonJs(manifest)).flatMap(({ manifest }) => findSpecifiers(manifest));
+}
+
+/** What can be imported of some packages. */
+function specifiersOf(...some: readonly string[]): readonly string[] {
   return packages
     .filter(({ manifest }) => some.includes(manifest.name))
-    .flatMap(({ manifest }) => findSpecifiers(manifest))
-    .map((specifier, index) => `export * as m${index} from "${specifier}";\n`)
-    .join("");
+    .flatMap(({ manifest }) => findSpecifiers(manifest));
+}
+
+/** Nest is made of ES modules since 12, so an app in CommonJS needs a Node that can require those, or an older Nest. */
+function isForNest(specifier: string): boolean {
+  return specifier.startsWith("@sluice/middleware/nest");
+}
+
+/** A module that has all types of some modules. */
+function renderExports(specifiers: readonly string[]): string {
+  return specifiers.map((specifier, index) => `export * as m${index} from "${specifier}";\n`).join("");
 }
 
 describe.each(packages)("the tarball of $manifest.name", ({ folder: home, manifest }) => {
@@ -134,13 +149,14 @@ describe.each(packages)("the tarball of $manifest.name", ({ folder: home, manife
     expect(messages).toEqual([]);
   });
 
-  it("has types wherever it has a module, for apps that use ES modules", async () => {
+  it("has types wherever it has a module, for apps in ES modules and in CommonJS", async () => {
     const result = await checkPackage(createPackageFromTarballData(readFileSync(tarballs.get(name)!)));
     // A package of files for browsers has no module.
     if (findSpecifiers(manifest).length === 0) return expect(result.types).toBe(false);
     if (result.types === false) throw new Error("no types were found");
     expect(Object.keys(result.entrypoints).length).toBe(Object.keys(manifest.exports ?? {}).length);
-    const ignored = ["node10", "node16-cjs"];
+    // node10 reads no `exports`. A package without a build for CommonJS needs a Node that can `require` an ES module.
+    const ignored = hasCommonJs(manifest) ? ["node10"] : ["node10", "node16-cjs"];
     expect(result.problems.filter((one) => !("resolutionKind" in one && ignored.includes(one.resolutionKind)))).toEqual(
       [],
     );
@@ -221,8 +237,21 @@ describe.each(nodes)("on Node $version", ({ version, path: node }) => {
     expect(Object.entries(modules).filter(([, exported]) => !Array.isArray(exported))).toEqual([]);
   });
 
-  it("everything can be required by CommonJS", async () => {
+  it("everything can be required by CommonJS, and is what is imported", async () => {
     expect(JSON.parse(await equipped.run(node, ["require-everything.cjs", ...specifiers]))).toEqual([]);
+  });
+
+  it("everything has a build for a Node that cannot require ES modules", async () => {
+    const program = ["--no-experimental-require-module", "require-everything.cjs", "--apart"];
+    const loadable = specifiersInCommonJs().filter((specifier) => !isForNest(specifier));
+    expect(JSON.parse(await equipped.run(node, [...program, ...loadable]))).toEqual([]);
+  });
+
+  it("an app in CommonJS is tested by Jest as it comes, with fake timers", async () => {
+    expect(await runJest(equipped, node)).toBe(1);
+    if (!version.startsWith("24.")) return;
+    // For tests in ES modules.
+    expect(await runJest(equipped, node, ["--experimental-vm-modules"])).toBe(1);
   });
 
   it("counters on a server let go of the process when they are closed", async () => {
@@ -254,7 +283,7 @@ describe.each(nodes.filter(({ version }) => admits(serving?.manifest.engines?.no
   },
 );
 
-/** The recipes of docs/library.md for TypeScript that becomes CommonJS. */
+/** TypeScript that becomes CommonJS. */
 const commonProgram = `import { createLimiter, type Limiter } from "sluice";
 import { parsePolicyText } from "sluice/policy-text";
 
@@ -263,23 +292,9 @@ const limiter: Limiter = createLimiter({ policies: policySet });
 const ada = { dimensions: { user: "ada" } };
 console.log(limiter.checkSync(ada).allowed, limiter.checkSync(ada).allowed);
 `;
-const importingProgram = `import type { Limiter } from "sluice" with { "resolution-mode": "import" };
-
-async function main(): Promise<void> {
-  const { createLimiter } = await import("sluice");
-  const { parsePolicyText } = await import("sluice/policy-text");
-  const { policySet } = parsePolicyText("policies: [{ id: api, limits: [{ by: [user], windows: 1/m }] }]");
-  const limiter: Limiter = createLimiter({ policies: policySet });
-  const ada = { dimensions: { user: "ada" } };
-  console.log(limiter.checkSync(ada).allowed, limiter.checkSync(ada).allowed);
-}
-
-void main();
-`;
-
 describe("a user's TypeScript", () => {
   it.each(["nodenext", "bundler"] as const)("takes all types as they are, resolved for %s", async (resolution) => {
-    equipped.write("everything.ts", renderExports(names));
+    equipped.write("everything.ts", renderExports(packages.flatMap(({ manifest }) => findSpecifiers(manifest))));
     const files = ["everything.ts", "use-core.ts"];
     expect(await compile(equipped, { resolution, types: ["node"], files })).toEqual([]);
   });
@@ -287,13 +302,13 @@ describe("a user's TypeScript", () => {
   it.each(["nodenext", "bundler"] as const)(
     "needs no types of Node's for core, resolved for %s",
     async (resolution) => {
-      stranger.write("core.ts", renderExports(["sluice"]));
+      stranger.write("core.ts", renderExports(specifiersOf("sluice")));
       expect(await compile(stranger, { resolution, types: [], files: ["core.ts"] })).toEqual([]);
     },
   );
 
   it("may be as old as 5.6", async () => {
-    stranger.write("counters.ts", renderExports(["sluice", "@sluice/redis"]));
+    stranger.write("counters.ts", renderExports(specifiersOf("sluice", "@sluice/redis")));
     const files = ["counters.ts", "use-core.ts"];
     expect(await compile(stranger, { resolution: "nodenext", types: ["node"], files, compiler: "5.6" })).toEqual([]);
   });
@@ -304,37 +319,28 @@ describe("a user's TypeScript", () => {
     expect(await stranger.run(nodes[0]!.path, ["compiled/use-core.js"])).toBe("done\n");
   });
 
-  it.each(["nodenext", "node20", "commonjs"] as const)(
-    "may be CommonJS with `module` %s, as docs/library.md says, and runs",
-    async (resolution) => {
-      const file = `common-${resolution}.cts`;
-      stranger.write(file, commonProgram);
-      const options = { resolution, types: ["node"], files: [file], outDir: "common" };
-      expect(await compile(stranger, options)).toEqual([]);
-      expect(readFileSync(path.join(stranger.folder, "common", `common-${resolution}.cjs`), "utf8")).toContain(
-        'require("sluice/policy-text")',
-      );
-      expect(await stranger.run(nodes.at(-1)!.path, [`common/common-${resolution}.cjs`])).toBe("true false\n");
-    },
-  );
+  it.each([
+    { resolution: "nodenext" },
+    { resolution: "nodenext", compiler: "5.6" },
+    { resolution: "node20" },
+    { resolution: "node16" },
+    { resolution: "node16", compiler: "5.6" },
+    { resolution: "commonjs" },
+  ] as const)("may be CommonJS, as docs/library.md says, and runs: %o", async (which) => {
+    const name = `common-${which.resolution}-${"compiler" in which ? which.compiler : "newest"}`;
+    stranger.write(`${name}.cts`, commonProgram);
+    const options = { ...which, types: ["node"], files: [`${name}.cts`], outDir: "common" };
+    expect(await compile(stranger, options)).toEqual([]);
+    const compiled = readFileSync(path.join(stranger.folder, "common", `${name}.cjs`), "utf8");
+    expect(compiled).toContain('require("sluice/policy-text")');
+    expect(await stranger.run(nodes[0]!.path, [`common/${name}.cjs`])).toBe("true false\n");
+  });
 
-  it("is asked by the compiler to use import() if CommonJS has `module` node16, or a compiler before 5.8", async () => {
-    stranger.write("required.cts", commonProgram);
-    stranger.write("imported.cts", importingProgram);
-    for (const which of [
-      { resolution: "node16" },
-      { resolution: "node16", compiler: "5.6" },
-      { resolution: "nodenext", compiler: "5.6" },
-    ] as const) {
-      const refused = await compile(stranger, { ...which, types: ["node"], files: ["required.cts"] });
-      expect(refused, JSON.stringify(which)).toEqual([
-        expect.stringContaining("TS1479"),
-        expect.stringContaining("TS1479"),
-      ]);
-      const options = { ...which, types: ["node"], files: ["imported.cts"], outDir: "imported" };
-      expect(await compile(stranger, options)).toEqual([]);
-      expect(await stranger.run(nodes[0]!.path, ["imported/imported.cjs"])).toBe("true false\n");
-    }
+  it.each(["node16", "nodenext"] as const)("takes all types into CommonJS, resolved for %s", async (resolution) => {
+    const named = specifiersInCommonJs().filter((specifier) => resolution === "nodenext" || !isForNest(specifier));
+    const file = `everything-${resolution}.cts`;
+    equipped.write(file, renderExports(named));
+    expect(await compile(equipped, { resolution, types: ["node"], files: [file] })).toEqual([]);
   });
 
   it("is refused when it uses a type wrongly", async () => {

@@ -1,15 +1,5 @@
 import { execFile } from "node:child_process";
-import {
-  copyFileSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
@@ -34,9 +24,9 @@ export class Stranger {
     writeFileSync(path.join(this.folder, file), text);
   }
 
-  /** Copies a program from the folder of this file. */
+  /** Copies a program, or a folder with one, from `programs`. */
   copyProgram(name: string): void {
-    copyFileSync(path.join(import.meta.dirname, "programs", name), path.join(this.folder, name));
+    cpSync(path.join(import.meta.dirname, "programs", name), path.join(this.folder, name), { recursive: true });
   }
 
   async install(env: NodeJS.ProcessEnv, what: readonly string[]): Promise<void> {

@@ -63,7 +63,7 @@ function findStatementExports(tree: SourceTree, file: string, node: SyntaxNode):
   const names: string[] = [];
   for (const specifier of node.specifiers as SyntaxNode[]) {
     const kind = node.exportKind === "type" ? "type" : specifier.exportKind;
-    if (isNode(specifier.exported)) names.push(`${kind} ${specifier.exported.name}`);
+    if (isNode(specifier.exported)) names.push(`${kind} ${specifier.exported.name ?? specifier.exported.value}`);
   }
   if (isNode(node.declaration))
     names.push(...declaredNames(node.declaration).map((name) => `${node.exportKind} ${name}`));
