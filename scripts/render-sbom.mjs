@@ -28,13 +28,31 @@ export function renderSbom({ version, nodeVersion, codename, packages, debian })
       purl: `pkg:deb/debian/${name}@${encodeURIComponent(own)}?arch=${architecture}&distro=${codename}`,
     })),
   ];
+  return renderDocument({ type: "container", name: "sluice", version }, components);
+}
+
+/**
+ * What the published packages need at run time, at the versions they were tested with.
+ *
+ * @param {string} version of Sluice
+ * @param {readonly InstalledPackage[]} packages
+ */
+export function renderPackagesSbom(version, packages) {
+  return renderDocument({ type: "application", name: "sluice", version }, packages.map(renderPackage));
+}
+
+/**
+ * @param {{ type: string, name: string, version: string }} subject
+ * @param {readonly { purl: string }[]} components
+ */
+function renderDocument(subject, components) {
   const digest = createHash("sha256").update(JSON.stringify(components)).digest("hex");
   return {
     bomFormat: "CycloneDX",
     specVersion: "1.5",
     serialNumber: `urn:uuid:${uuidFrom(digest)}`,
     version: 1,
-    metadata: { component: { type: "container", name: "sluice", version } },
+    metadata: { component: subject },
     components: components.map((component) => ({ "bom-ref": component.purl, ...component })),
   };
 }

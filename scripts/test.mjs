@@ -5,10 +5,12 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { ensureInstalled, exitCodeFromSignal, repositoryRoot } from "./ensure-installed.mjs";
 import { ensureServers } from "./ensure-servers.mjs";
+import { cleanCommit, recordTestedCommit } from "./release/git.mjs";
 import { environmentFor, findNode, noNodeAdvice } from "./runtime.mjs";
 import { countTests } from "./test-count.mjs";
 
 const filter = process.argv.slice(2);
+const commit = cleanCommit(repositoryRoot);
 let passed = 0;
 let failed = 0;
 
@@ -36,6 +38,10 @@ finish();
 
 /** @returns {never} */
 function finish() {
+  // `npm run release` need not run the tests of this commit again.
+  if (failed === 0 && filter.length === 0 && commit !== undefined && cleanCommit(repositoryRoot) === commit) {
+    recordTestedCommit(repositoryRoot, commit);
+  }
   process.stdout.write(`\n${passed} passed, ${failed} failed\n`);
   process.exit(failed === 0 ? 0 : 1);
 }

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -179,6 +180,20 @@ describe.each(packages)("the tarball of $manifest.name", ({ folder: home, manife
   it("comes from npm run pack alone", () => {
     expect(manifest.scripts?.prepack, `${home}/package.json`).toMatch(/npm run pack.*exit 1$/);
   });
+});
+
+it("packing again gives the same bytes, at another time, in another folder and for another user", async () => {
+  const again = path.join(folder, "again");
+  const umask = process.umask(0o077);
+  try {
+    await packPackages(again, { ...env, TZ: "Pacific/Auckland", LC_ALL: "C" });
+  } finally {
+    process.umask(umask);
+  }
+  const digest = (file: string) => createHash("sha256").update(readFileSync(file)).digest("hex");
+  for (const [name, tarball] of tarballs) {
+    expect(digest(path.join(again, path.basename(tarball))), name).toBe(digest(tarball));
+  }
 });
 
 describe("pages for coding agents", () => {
