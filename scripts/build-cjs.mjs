@@ -34,6 +34,8 @@ export async function buildCommonJs(folder, manifest) {
   );
   const build = await rolldown({
     input,
+    // Comments name modules from here: a temporary folder would make every build different.
+    cwd: folder,
     platform: "node",
     external: (/** @type {string} */ id) => !id.startsWith(".") && !path.isAbsolute(id),
     treeshake: { moduleSideEffects: false },

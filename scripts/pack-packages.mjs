@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import {
+  chmodSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -70,6 +71,7 @@ export async function packPackages(folder, env) {
       const exported = hasCommonJs(manifest) ? exportCommonJs(manifest) : manifest;
       writeJson(path.join(stage, from, "package.json"), exported);
     }
+    for (const { folder: from } of packages) makeReadable(path.join(stage, from));
     mkdirSync(folder, { recursive: true });
     const places = packages.map(({ folder: from }) => `./${from}`);
     await run(
@@ -171,6 +173,19 @@ function stagePackages(stage, packages) {
     if (!existsSync(path.join(to, "LICENSE"))) cpSync(path.join(repositoryRoot, "LICENSE"), path.join(to, "LICENSE"));
     const nested = path.join(from, "node_modules");
     if (existsSync(nested)) symlinkSync(nested, path.join(to, "node_modules"));
+  }
+}
+
+/**
+ * Gives all files the same permissions, whatever the umask was when they were checked out and built: tarballs contain them.
+ *
+ * @param {string} folder
+ */
+function makeReadable(folder) {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const place = path.join(folder, entry.name);
+    if (entry.isDirectory()) makeReadable(place);
+    else if (entry.isFile()) chmodSync(place, 0o644);
   }
 }
 
