@@ -145,7 +145,8 @@ async function collectRedisKeys(): Promise<readonly string[]> {
 
 /** The routes of the HTTP port and of the admin port. */
 async function collectHttp(): Promise<readonly string[]> {
-  const options = { httpPort: "0", grpcPort: "off", adminPort: "0", store: "sqlite::memory:" };
+  const folder = mkdtempSync(path.join(tmpdir(), "sluice-routes-"));
+  const options = { httpPort: "0", grpcPort: "off", adminPort: "0", store: `sqlite:${folder}/policies.db` };
   const reading = parseSettings({}, options);
   if (reading.kind === "problems") throw new Error(JSON.stringify(reading.problems));
   const quiet = { debug() {}, info() {}, warn() {}, error() {} };
@@ -155,5 +156,6 @@ async function collectHttp(): Promise<readonly string[]> {
     return [...flattenOpenApi(await read(daemon.url)), ...flattenOpenApi(await read(daemon.addresses.admin[0]!))];
   } finally {
     await daemon.close();
+    rmSync(folder, { recursive: true, force: true });
   }
 }

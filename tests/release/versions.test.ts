@@ -1,5 +1,7 @@
 import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
 import { connect } from "node:net";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { type Daemon, parseSettings, startDaemon } from "@sluice/server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -70,16 +72,27 @@ describe("the version", () => {
 
 describe("what shows the version", () => {
   let daemon: Daemon;
+  let folder: string;
 
   beforeAll(async () => {
+    folder = mkdtempSync(path.join(tmpdir(), "sluice-versions-"));
     const quiet = { debug() {}, info() {}, warn() {}, error() {} };
-    const options = { httpPort: "0", grpcPort: "off", respPort: "0", adminPort: "0", store: "sqlite::memory:" };
+    const options = {
+      httpPort: "0",
+      grpcPort: "off",
+      respPort: "0",
+      adminPort: "0",
+      store: `sqlite:${folder}/policies.db`,
+    };
     const reading = parseSettings({}, options);
     if (reading.kind === "problems") throw new Error(JSON.stringify(reading));
     daemon = await startDaemon({ settings: reading.settings, log: quiet });
   });
 
-  afterAll(() => daemon.close());
+  afterAll(async () => {
+    await daemon?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
 
   it("is the command", () => {
     expect(execFileSync(path.join(repositoryRoot, "sluice"), ["--version"], { encoding: "utf8" })).toBe(`${version}\n`);
