@@ -27,6 +27,7 @@ import { repositoryRoot } from "./ensure-installed.mjs";
  * @property {Record<string, string>} [scripts]
  * @property {Record<string, string>} [dependencies]
  * @property {Record<string, string>} [devDependencies]
+ * @property {Record<string, string>} [optionalDependencies]
  * @property {Record<string, string>} [peerDependencies]
  *
  * @typedef {{ folder: string, manifest: Manifest }} PublicPackage

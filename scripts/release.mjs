@@ -134,7 +134,13 @@ async function writeRelease({ env, folder, version, signer, shown }) {
   for (const file of files) process.stdout.write(`wrote ${path.join(shown, file)}\n`);
   if (signer === undefined) process.stdout.write("\nThe release is not signed, because there is no signing key.\n");
   const remote = git(repositoryRoot, "config", "branch.main.remote") || "origin";
-  const commands = renderCommands({ folder: shown, version, remote, isSigned: signer !== undefined, order });
+  const commands = renderCommands({
+    folder: shown,
+    version,
+    remote,
+    canSign: findSigner(repositoryRoot, {}) !== undefined,
+    order,
+  });
   process.stdout.write(`\nNothing was published. To publish, run these in this order:\n\n  ${commands.join("\n  ")}\n`);
 }
 

@@ -90,8 +90,8 @@ export function orderPackages(manifests) {
   const ordered = new Set();
   const visit = (/** @type {Manifest} */ manifest) => {
     if (ordered.has(manifest.name)) return;
-    const { dependencies, peerDependencies } = manifest;
-    for (const name of Object.keys({ ...dependencies, ...peerDependencies })) {
+    const { dependencies, optionalDependencies, peerDependencies } = manifest;
+    for (const name of Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies })) {
       const needed = byName.get(name);
       if (needed !== undefined) visit(needed);
     }
@@ -108,14 +108,14 @@ export function orderPackages(manifests) {
  * @param {string} release.folder
  * @param {string} release.version
  * @param {string} release.remote
- * @param {boolean} release.isSigned
+ * @param {boolean} release.canSign whether git has a key to sign the tag with
  * @param {readonly string[]} release.order
  */
-export function renderCommands({ folder, version, remote, isSigned, order }) {
+export function renderCommands({ folder, version, remote, canSign, order }) {
   const isCandidate = version.includes("-");
   const tarball = (/** @type {string} */ name) => `${name.replace(/^@/, "").replace("/", "-")}-${version}.tgz`;
   return [
-    `git tag ${isSigned ? "--sign" : "--annotate"} v${version} --cleanup=verbatim --file ${folder}/RELEASE_NOTES.md`,
+    `git tag ${canSign ? "--sign" : "--annotate"} v${version} --cleanup=verbatim --file ${folder}/RELEASE_NOTES.md`,
     `git push ${remote} main v${version}`,
     ...order.map(
       (name) => `npm publish ${folder}/${tarball(name)} --access public --tag ${isCandidate ? "next" : "latest"}`,

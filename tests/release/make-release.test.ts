@@ -239,17 +239,20 @@ describe("a release", () => {
 
   it("publishes nothing, and says how to: packages after those they need", () => {
     const order = orderPackages([
-      { name: "@sluice/server", version: "1.0.0", dependencies: { "@sluice/sql": "^1.0.0", pg: "8.0.0" } },
+      {
+        ...{ name: "@sluice/server", version: "1.0.0", dependencies: { "@sluice/sql": "^1.0.0", pg: "8.0.0" } },
+        optionalDependencies: { "@sluice/redis": "1.0.0" },
+      },
       { name: "@sluice/redis", version: "1.0.0", peerDependencies: { sluice: "^1.0.0" } },
       { name: "@sluice/sql", version: "1.0.0", dependencies: { sluice: "^1.0.0" } },
       { name: "sluice", version: "1.0.0" },
     ]);
-    expect(order).toEqual(["sluice", "@sluice/sql", "@sluice/server", "@sluice/redis"]);
+    expect(order).toEqual(["sluice", "@sluice/sql", "@sluice/redis", "@sluice/server"]);
     const commands = renderCommands({
       folder: "dist/1.0.0-rc.1",
       version: "1.0.0-rc.1",
       remote: "origin",
-      isSigned: true,
+      canSign: true,
       order,
     });
     expect(commands).toEqual([
@@ -257,8 +260,8 @@ describe("a release", () => {
       "git push origin main v1.0.0-rc.1",
       "npm publish dist/1.0.0-rc.1/sluice-1.0.0-rc.1.tgz --access public --tag next",
       "npm publish dist/1.0.0-rc.1/sluice-sql-1.0.0-rc.1.tgz --access public --tag next",
-      "npm publish dist/1.0.0-rc.1/sluice-server-1.0.0-rc.1.tgz --access public --tag next",
       "npm publish dist/1.0.0-rc.1/sluice-redis-1.0.0-rc.1.tgz --access public --tag next",
+      "npm publish dist/1.0.0-rc.1/sluice-server-1.0.0-rc.1.tgz --access public --tag next",
       "npm run image -- --tag sluice:1.0.0-rc.1 --archive sluice-1.0.0-rc.1.tar",
     ]);
   });
