@@ -137,11 +137,8 @@ export class TrackedSubjects {
 function filterHash(index: number, subject: string): number {
   const { length } = subject;
   let hash = length ^ (index << 16);
-  let i = Math.max(0, length - filteredLength);
-  // Two characters at a time: each product waits for the one before it.
-  for (; i < length - 1; i += 2)
-    hash = Math.imul(hash ^ (subject.charCodeAt(i) | (subject.charCodeAt(i + 1) << 16)), 0x01000193);
-  if (i < length) hash = Math.imul(hash ^ subject.charCodeAt(i), 0x01000193);
+  for (let i = Math.max(0, length - filteredLength); i < length; i++)
+    hash = Math.imul(hash ^ subject.charCodeAt(i), 0x01000193);
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   return hash ^ (hash >>> 13);
 }
