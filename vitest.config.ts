@@ -38,6 +38,7 @@ const alone = [
   "packages/server/src/boot/**/*.test.ts",
   "packages/server/src/control-plane/{admin-api/heavy-bodies,worker-thread/worker-thread}.test.ts",
   "packages/server/src/data-plane/transports/{door,flood}.test.ts",
+  "packages/server/src/observe/usage-events/public-subject.test.ts",
   "packages/server/src/data-plane/transports/grpc/{attacks,grpc-js/suites,http2/*attacks,http2/fuzz,http2/slow-clients}.test.ts",
   "packages/server/src/data-plane/transports/resp/command-reader.test.ts",
 ];

@@ -44,6 +44,7 @@ const policies = file(
   `policies:
   - { id: orders, match: { endpoint: /v1/orders }, limits: [{ by: [user], windows: [5/s, 100/m] }, { by: [tenant], windows: [1k/s] }], on_failure: open }
   - { id: billed, match: { endpoint: /v1/elsewhere }, limits: [{ by: [user], windows: [5/s, 100/m] }], on_failure: open, events: each }
+  - { id: scarce, match: { endpoint: /v1/scarce }, limits: [{ by: [user], windows: [2/m] }], on_failure: open, events: each }
 `,
 );
 const dimensions = { tenant: "t", user: "u", endpoint: "/v1/orders" };
@@ -57,6 +58,9 @@ const post = file(
   "post.lua",
   wrkScript('{"dimensions":{"tenant":"t","user":"user-%d","endpoint":"/v1/elsewhere"}}', 20_000),
 );
+
+/** With sinks down most of these are denied, of many users, so that the records of denials reach their bound within minutes. */
+const respEndpoint = args["sinks-down"] ? "/v1/scarce" : "/v1/elsewhere";
 
 const queue = 5_000;
 /** Nothing listens at port 1, and a write to this file fails as on a full disk. */
@@ -121,7 +125,16 @@ const samples: Sample[] = [];
 const startedMs = performance.now();
 const elapsed = (): number => (performance.now() - startedMs) / 60_000;
 let checks = 0;
-let events: { readonly waiting: number; readonly dropped: number; readonly sumsWaiting: number } | undefined;
+/** What waits for sinks and for the store, all of it bounded. */
+interface Waiting {
+  readonly events: number;
+  readonly eventBytes: number;
+  readonly eventsDropped: number;
+  readonly sums: number;
+  readonly denials: number;
+  readonly denialsDropped: number;
+}
+let waiting: Waiting | undefined;
 try {
   for (let round = 0; elapsed() < minutes; round++) {
     await loadByH2load(`http://127.0.0.1:${grpc}/sluice.v1.RateLimiter/Check`, unary, {
@@ -136,7 +149,7 @@ try {
     });
     const { perSecond } = await loadByWrk(`http://127.0.0.1:${http}/v1/check`, post, 2, 32);
     await loadByRedisBenchmark(resp!, calls, ["CL.THROTTLE", "key:__rand_int__", "10", "100", "60"]);
-    await loadByRedisBenchmark(resp!, calls, ["SLUICE.CHECK", "user=__rand_int__", "endpoint=/v1/elsewhere"]);
+    await loadByRedisBenchmark(resp!, calls, ["SLUICE.CHECK", "user=__rand_int__", `endpoint=${respEndpoint}`]);
     for (const port of [http!, grpc!, resp!]) await sendNonsense(port, round);
     checks += calls + (calls / 20) * 64 + perSecond * 2 + calls * 2;
     const { heapBytes, rssBytes } = await server.used(true);
@@ -148,10 +161,13 @@ try {
     );
   }
   if (args["sinks-down"])
-    events = {
-      waiting: await readMetric("sluice_usage_events_waiting"),
-      dropped: await readMetric("sluice_usage_events_dropped_total"),
-      sumsWaiting: await readMetric("sluice_usage_sums_waiting"),
+    waiting = {
+      events: await readMetric("sluice_usage_events_waiting"),
+      eventBytes: await readMetric("sluice_usage_events_waiting_bytes"),
+      eventsDropped: await readMetric("sluice_usage_events_dropped_total"),
+      sums: await readMetric("sluice_usage_sums_waiting"),
+      denials: await readMetric("sluice_denial_records_waiting"),
+      denialsDropped: await readMetric("sluice_denial_records_dropped_total"),
     };
 } finally {
   server.stop();
@@ -185,22 +201,26 @@ const result = {
     per_minute: rounded(slope(({ rssMiB }) => rssMiB)),
   },
   samples: samples.map(({ minute, heapMiB, rssMiB }) => [minute, heapMiB, rssMiB].map(rounded)),
-  ...(events && {
+  ...(waiting && {
     sinks_down: deadSinks.map((sink) => sink.slice(0, sink.indexOf(":"))),
-    events_waiting: events.waiting,
+    events_waiting: waiting.events,
     most_events_waiting: queue * deadSinks.length,
-    events_dropped: events.dropped,
-    sums_waiting: events.sumsWaiting,
+    event_bytes_waiting: waiting.eventBytes,
+    events_dropped: waiting.eventsDropped,
+    sums_waiting: waiting.sums,
+    denials_waiting: waiting.denials,
+    denials_dropped: waiting.denialsDropped,
   }),
 };
 console.log(
   `${result.checks} checks in ${result.minutes} min; in the second half the heap grew by ${result.heap_mib.per_minute} MiB a minute`,
 );
 console.log(`  heap      ${result.heap_mib.first} → ${result.heap_mib.last} MiB`);
-if (events !== undefined)
+if (waiting !== undefined)
   console.log(
-    `  ${deadSinks.length} dead sinks hold ${events.waiting} events of at most ${queue * deadSinks.length}, and dropped ${events.dropped}; ` +
-      `${events.sumsWaiting} sums wait for the store`,
+    `  ${deadSinks.length} dead sinks hold ${waiting.events} events of at most ${queue * deadSinks.length} ` +
+      `(${(waiting.eventBytes / 2 ** 20).toFixed(1)} MiB), and dropped ${waiting.eventsDropped}; for the store wait ${waiting.sums} sums ` +
+      `and ${waiting.denials} records of denials of at most 5000`,
   );
 console.log(`  resident  ${result.resident_mib.first} → ${result.resident_mib.last} MiB`);
 if (args.json) console.log(JSON.stringify(result));

@@ -3,12 +3,12 @@ import { decide, readIds, withServer } from "./event-cases.ts";
 import type { KafkaCase } from "./kafka-case.ts";
 import { readLimit, readMetric, readStore } from "./kafka-fleet.ts";
 import { untilInTopic, withFleet } from "./policy-cases.ts";
-import type { SecureListener } from "./start-kafka.ts";
+import type { MutualListener, SecureListener } from "./start-kafka.ts";
 import { until } from "./until.ts";
 
 const decisions = 100;
 
-/** What Sluice does with a listener that demands TLS and SASL. */
+/** What Sluice does with listeners that demand TLS, and SASL or a certificate. */
 export const secureCases: readonly KafkaCase[] = [
   ...["plain", "scram-sha-256", "scram-sha-512"].map(
     (mechanism): KafkaCase => ({
@@ -46,11 +46,42 @@ export const secureCases: readonly KafkaCase[] = [
         securely(kafka.secure, "scram-sha-512"),
       ),
   },
+  {
+    name: "usage events arrive by TLS that demands a client's certificate",
+    run: (kafka) =>
+      withServer(
+        kafka,
+        "events.mutual",
+        async (server) => {
+          const ids = await decide(server, 0, decisions);
+          await until("all events are there", async () => (await readIds(kafka, "events.mutual")).length >= decisions);
+          assert.deepEqual((await readIds(kafka, "events.mutual")).toSorted(), ids.toSorted());
+        },
+        withCertificate(kafka.mutual),
+      ),
+  },
+  {
+    name: "policies travel by TLS that demands a client's certificate",
+    run: (kafka) =>
+      withFleet(
+        kafka,
+        "mutual",
+        async ({ fleet }) => {
+          const [one, other] = [await fleet.start("one"), await fleet.start("other")];
+          await fleet.putLimit(one, 7);
+          await until("the other node has it", async () => (await readLimit(other)) === 7);
+          await untilInTopic(fleet);
+          assert.equal((await readStore(other)).push.connected, true);
+        },
+        withCertificate(kafka.mutual),
+      ),
+  },
   ...(
     [
       ["a wrong password", { SLUICE_KAFKA_PASSWORD: "not-the-password" }],
       ["no SASL", { SLUICE_KAFKA_SASL: "off", SLUICE_KAFKA_USER: "", SLUICE_KAFKA_PASSWORD: "" }],
       ["an authority that it does not know", { SLUICE_KAFKA_CA: "", SLUICE_KAFKA_TLS: "true" }],
+      ["no certificate for a listener that demands one", "mutual"],
     ] as const
   ).map(
     ([what, wrong]): KafkaCase => ({
@@ -67,7 +98,9 @@ export const secureCases: readonly KafkaCase[] = [
             for (const secret of [kafka.secure.password, "not-the-password"])
               assert.ok(!server.log.includes(secret), "the log has a password");
           },
-          { ...securely(kafka.secure, "scram-sha-256"), ...wrong },
+          wrong === "mutual"
+            ? { SLUICE_KAFKA: kafka.mutual.broker, SLUICE_KAFKA_CA: kafka.mutual.ca }
+            : { ...securely(kafka.secure, "scram-sha-256"), ...wrong },
         ),
     }),
   ),
@@ -77,5 +110,12 @@ function securely({ broker, ca, user, password }: SecureListener, mechanism: str
   return {
     ...{ SLUICE_KAFKA: broker, SLUICE_KAFKA_CA: ca, SLUICE_KAFKA_SASL: mechanism },
     ...{ SLUICE_KAFKA_USER: user, SLUICE_KAFKA_PASSWORD: password },
+  };
+}
+
+function withCertificate({ broker, ca, cert, key }: MutualListener): Readonly<Record<string, string>> {
+  return {
+    ...{ SLUICE_KAFKA: broker, SLUICE_KAFKA_CA: ca },
+    ...{ SLUICE_KAFKA_CERT: cert, SLUICE_KAFKA_KEY: key },
   };
 }

@@ -16,6 +16,8 @@ export interface RealKafka {
   readonly broker: string;
   /** The same broker behind TLS and SASL. */
   readonly secure: SecureListener;
+  /** The same broker behind TLS that demands a client's certificate. */
+  readonly mutual: MutualListener;
   /** Everything in a topic, as kcat reads it: `key` and `value`, null if it was deleted. */
   read(topic: string): Promise<readonly { readonly key: string | null; readonly payload: string | null }[]>;
   /** Ends it without warning. Its data stay. */
@@ -34,6 +36,15 @@ export interface SecureListener {
   readonly password: string;
 }
 
+export interface MutualListener {
+  /** `127.0.0.1:34569` */
+  readonly broker: string;
+  /** Files in PEM: the authority of both sides, and a client's certificate and key. */
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+}
+
 /** Known to the broker for PLAIN and both kinds of SCRAM. */
 const user = "sluice";
 const password = "a-password-for-kafka";
@@ -42,10 +53,13 @@ const password = "a-password-for-kafka";
 export async function startKafka(lib: string): Promise<RealKafka> {
   const folder = await mkdtemp(path.join(tmpdir(), "sluice-kafka-"));
   const certificates = await createCertificates();
-  const [port, securePort, controllerPort] = await findFreePorts();
+  const [port = 0, securePort = 0, mutualPort = 0, controllerPort = 0] = await findFreePorts(4);
   const config = path.join(folder, "server.properties");
   const keystore = await writeKeystore(folder, certificates);
-  await writeFile(config, renderProperties(folder, { port, securePort, controllerPort, keystore }));
+  await writeFile(
+    config,
+    renderProperties(folder, { ...certificates, port, securePort, mutualPort, controllerPort, keystore }),
+  );
   const classes = path.join(lib, "*");
   const format = ["kafka.tools.StorageTool", "format", "--config", config, "--cluster-id", "c2x1aWNlLWNvbmZvcm1hbg"];
   for (const mechanism of ["SCRAM-SHA-256", "SCRAM-SHA-512"])
@@ -96,6 +110,10 @@ export async function startKafka(lib: string): Promise<RealKafka> {
   return {
     broker,
     secure: { broker: `127.0.0.1:${securePort}`, ca: certificates.ca, user, password },
+    mutual: {
+      ...{ broker: `127.0.0.1:${mutualPort}`, ca: certificates.ca },
+      ...{ cert: certificates.clientCert, key: certificates.clientKey },
+    },
     async read(topic) {
       const args = ["-C", "-q", "-e", "-J", "-b", broker, "-t", topic, "-o", "beginning"];
       const { stdout } = await run("kcat", args, { maxBuffer: 256 * 1024 * 1024 });
@@ -120,21 +138,26 @@ async function writeKeystore(folder: string, { key, cert }: TestCertificates): P
 interface BrokerPlace {
   readonly port: number;
   readonly securePort: number;
+  readonly mutualPort: number;
   readonly controllerPort: number;
   readonly keystore: string;
+  /** The authority that clients' certificates are signed by. */
+  readonly ca: string;
 }
 
-function renderProperties(folder: string, { port, securePort, controllerPort, keystore }: BrokerPlace): string {
-  const secure = "listener.name.sasl_ssl";
+function renderProperties(folder: string, place: BrokerPlace): string {
+  const { port, securePort, mutualPort, controllerPort, keystore, ca } = place;
+  const [secure, mutual] = ["listener.name.sasl_ssl", "listener.name.ssl"];
+  const forClients = `PLAINTEXT://127.0.0.1:${port},SASL_SSL://127.0.0.1:${securePort},SSL://127.0.0.1:${mutualPort}`;
   const security = "org.apache.kafka.common.security";
   const properties = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.quorum.voters": `1@127.0.0.1:${controllerPort}`,
-    listeners: `PLAINTEXT://127.0.0.1:${port},SASL_SSL://127.0.0.1:${securePort},CONTROLLER://127.0.0.1:${controllerPort}`,
-    "advertised.listeners": `PLAINTEXT://127.0.0.1:${port},SASL_SSL://127.0.0.1:${securePort}`,
+    listeners: `${forClients},CONTROLLER://127.0.0.1:${controllerPort}`,
+    "advertised.listeners": forClients,
     "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,SSL:SSL",
     "inter.broker.listener.name": "PLAINTEXT",
     "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
     [`${secure}.plain.sasl.jaas.config`]: `${security}.plain.PlainLoginModule required user_${user}="${password}";`,
@@ -142,6 +165,11 @@ function renderProperties(folder: string, { port, securePort, controllerPort, ke
     [`${secure}.scram-sha-512.sasl.jaas.config`]: `${security}.scram.ScramLoginModule required;`,
     [`${secure}.ssl.keystore.type`]: "PEM",
     [`${secure}.ssl.keystore.location`]: keystore,
+    [`${mutual}.ssl.keystore.type`]: "PEM",
+    [`${mutual}.ssl.keystore.location`]: keystore,
+    [`${mutual}.ssl.truststore.type`]: "PEM",
+    [`${mutual}.ssl.truststore.location`]: ca,
+    [`${mutual}.ssl.client.auth`]: "required",
     "log.dirs": path.join(folder, "data"),
     "num.partitions": "3",
     "offsets.topic.replication.factor": "1",
@@ -164,9 +192,9 @@ function renderProperties(folder: string, { port, securePort, controllerPort, ke
     .join("\n")}\n`;
 }
 
-/** Three that are free at the same moment. */
-async function findFreePorts(): Promise<[number, number, number]> {
-  const servers = [createServer(), createServer(), createServer()];
+/** Some that are free at the same moment. */
+async function findFreePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer());
   const ports = await Promise.all(
     servers.map(async (server) => {
       server.listen(0, "127.0.0.1");
@@ -176,5 +204,5 @@ async function findFreePorts(): Promise<[number, number, number]> {
     }),
   );
   await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports as [number, number, number];
+  return ports;
 }

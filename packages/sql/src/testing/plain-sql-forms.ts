@@ -181,6 +181,12 @@ export const partForms: readonly SqlPart[] = [
     rule: "single_set_clause, a_expr '+' a_expr, column_path",
     page: "insert",
   },
+  {
+    part: "assignment",
+    form: "name = case when excluded . name > name . name then excluded . name else name . name end",
+    rule: "single_set_clause, case_expr, when_clause, case_default, a_expr '>' a_expr, column_path",
+    page: "scalar-expressions (searched CASE)",
+  },
   { part: "assignment", form: "name = excluded . name", rule: "single_set_clause, column_path", page: "insert" },
   { part: "condition", form: "name = $", rule: "a_expr '=' a_expr", page: "scalar-expressions" },
   { part: "condition", form: "name = 0", rule: "a_expr '=' a_expr", page: "partial-indexes" },

@@ -100,6 +100,17 @@ describe("the flusher of denials", () => {
     await flusher.close();
   });
 
+  it("reports what is lost if the store is unavailable when the server stops", async () => {
+    const flusher = createFlusher({ store: { note: () => Promise.reject(new PolicyStoreUnavailable("away")) } });
+    deny(3, { dimensions: { tenant: "a" } });
+    await flusher.close();
+    expect(flusher.stats).toEqual({ waiting: 0, stored: 0, dropped: 3 });
+    expect(lines).toMatchObject([
+      { event: "denials.waiting" },
+      { level: "error", event: "denials.dropped", fields: { records: 3 } },
+    ]);
+  });
+
   it("drops what cannot be stored, says so, and goes on", async () => {
     let fails = true;
     const flusher = createFlusher({

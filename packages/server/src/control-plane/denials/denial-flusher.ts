@@ -59,12 +59,18 @@ export class DenialFlusher {
     return this.#flushing;
   }
 
-  /** Stores the rest, and stops. */
+  /** Stores the rest, and stops. What the store does not accept now is lost. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.#flushing;
     this.#collect(this.#nowMs());
     await this.flush();
+    const { waiting } = this.stats;
+    if (waiting === 0) return;
+    this.#options.log.error("denials.dropped", { records: waiting, reason: "the server stops" });
+    this.#waiting = [];
+    this.stats.dropped += waiting;
+    this.stats.waiting = 0;
   }
 
   #collect(nowMs: number): void {

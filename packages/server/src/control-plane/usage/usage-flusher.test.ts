@@ -144,6 +144,19 @@ describe("flushing usage", () => {
     expect(await readMinutes()).toEqual([[0, 100]]);
   });
 
+  it("reports what is lost if the store is unavailable when the server stops", async () => {
+    const flusher = createFlusher({ store: unreliable(() => "before") });
+    count(1);
+    await flusher.flush();
+    count(2);
+    await flusher.close();
+    expect(flusher.stats).toEqual({ waiting: 0, stored: 0, dropped: 2 });
+    expect(lines).toMatchObject([
+      { event: "usage.waiting" },
+      { level: "error", event: "usage.dropped", fields: { sums: 2 } },
+    ]);
+  });
+
   it("drops what the store refuses for good, so that the rest is stored", async () => {
     const flushes: UsageFlush[] = [];
     const flusher = createFlusher({

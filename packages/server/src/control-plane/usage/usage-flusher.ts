@@ -70,12 +70,19 @@ export class UsageFlusher {
     return this.#flushing;
   }
 
-  /** Stores the rest, and stops. */
+  /** Stores the rest, and stops. What the store does not accept now is lost. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     await this.#flushing;
     await this.flush();
+    const { waiting } = this.stats;
+    if (waiting === 0) return;
+    this.#options.log.error("usage.dropped", { sums: waiting, reason: "the server stops" });
+    this.#waiting = [];
+    this.#weight = 0;
+    this.stats.dropped += waiting;
+    this.stats.waiting = 0;
   }
 
   /** At the end of a period, so that all that was counted belongs to one minute. */

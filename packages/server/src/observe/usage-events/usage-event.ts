@@ -12,6 +12,7 @@ export interface UsageEvent {
   readonly type: typeof usageEventType;
   /** The same for all nodes of a fleet, so that a request id is deduplicated whichever node decided. */
   readonly source: string;
+  /** That of the request if it was charged, else one that is unique across restarts. For a summary a hash of what it is of. */
   readonly id: string;
   /** The customer: the value of one dimension, else `data.key`. Undefined if the request names neither. */
   readonly subject?: string | undefined;

@@ -155,6 +155,20 @@ describe("usage events", () => {
     });
   });
 
+  it("have the request's id only if it was charged, so that a charge after a denial is no repeat of it", () => {
+    const dimensions = { tenant: "acme", endpoint: "/paid/map/tile" };
+    for (let i = 0; i < 3; i++) check({ dimensions: { ...dimensions, ip: `10.0.0.${i}` } });
+    for (let i = 3; i < 5; i++) check({ dimensions: { ...dimensions, ip: `10.0.0.${i}` }, id: "retried" });
+    clock.advance(3_600_000);
+    check({ dimensions: { ...dimensions, ip: "10.0.0.5" }, id: "retried" });
+    const ofRequest = published.filter(({ data }) => data.request_id === "retried");
+    expect(ofRequest.map(({ id, data }) => [id, data.allowed])).toEqual([
+      ["n1-b1-4", false],
+      ["n1-b1-5", false],
+      ["retried", true],
+    ]);
+  });
+
   it("leave out previews, replayed decisions, and policies that want none", async () => {
     const dimensions = { tenant: "acme", ip: "10.0.0.1", endpoint: "/paid/map" };
     check({ dimensions, preview: true });

@@ -106,7 +106,9 @@ export class UsageEvents {
     const compiled = isDeciding ? this.#limits.find(request, decision).compiled : undefined;
     const key = this.#limits.readKey(compiled ?? this.#limits.findFirst(policy), undefined, request);
     this.#sequence += 1;
-    const id = request.id ?? `${node}-${boot}-${this.#sequence.toString(36)}`;
+    // A request is charged once, but denied as often as it is sent: a reader would take its charge for a repeat of the denial.
+    const chargedId = decision.allowed ? request.id : undefined;
+    const id = chargedId ?? `${node}-${boot}-${this.#sequence.toString(36)}`;
     const region = request.dimensions?.region;
     return this.#event(id, this.#readSubject(request, key), {
       ...{

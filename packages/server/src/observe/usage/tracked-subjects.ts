@@ -37,7 +37,7 @@ export class TrackedSubjects {
   readonly #busy: number;
   readonly #names: readonly Set<string>[];
   /**
-   * A Bloom filter with three bits in one word for each subject that has a place. With 50 000 of them, it takes one or two in a
+   * A Bloom filter with three bits in one word for each subject that has a place. With 50 000 of them, it takes two or three in a
    * hundred others for one of them; a set of that size takes longer to look in than all the rest of counting.
    */
   readonly #filter = new Int32Array(filterWords);
