@@ -15,7 +15,7 @@ const { values: args } = parseArgs({
   options: {
     json: { type: "boolean", default: false },
     quick: { type: "boolean", default: false },
-    /** Measures only a large log, in a process of its own: memory is that of a whole process. */
+    /** Measures only a large log, in a separate process: memory is that of a whole process. */
     large: { type: "boolean", default: false },
   },
 });

@@ -20,7 +20,7 @@ export type Direction = "takes" | "answers";
 /**
  * What a schema promises, one line each: every field with its type, every value that may be written (`takes`), every field that is
  * there in all answers (`always`), and every field that must be written (`needs`, which may only become fewer). What a `$ref` leads
- * to is named, and has lines of its own, so that recursion ends.
+ * to is named, and has its own lines, so that recursion ends.
  */
 export function flattenSchema(schema: Schema, place: string, direction: Direction): readonly string[] {
   const lines: string[] = [];

@@ -46,7 +46,7 @@ describe("the model of each dashboard", () => {
     }
   });
 
-  it("has a name of its own, and every query chooses servers by the job", () => {
+  it("has a unique name, and every query chooses servers by the job", () => {
     expect(new Set(dashboards.map(({ uid }) => uid)).size).toBe(6);
     for (const { panels } of dashboards)
       for (const { targets } of panels)

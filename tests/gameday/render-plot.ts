@@ -1,4 +1,4 @@
-/** A plot over time, as a file of its own that can be read in light and in dark. */
+/** A plot over time, as a separate file that can be read in light and in dark. */
 export interface Plot {
   /** The name of its file, without its extension. */
   readonly name: string;

@@ -93,7 +93,7 @@ const day: GameDay<Key> = {
   },
 };
 
-/** The same traffic, with the whale and tenants of its own. */
+/** The same traffic, with its own whale and tenants. */
 async function drive(course: Course, fleet: OpenServers, run: "within" | "beyond"): Promise<Played> {
   const createRequest = (subject: string): CheckRequest => ({
     dimensions: { tenant: `${subject} ${run}`, endpoint: subject === "whale" ? `/${run}` : "/tenants" },

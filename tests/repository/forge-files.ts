@@ -49,7 +49,7 @@ function findWorkflowProblems(file: string, text: string, tree: SourceTree): rea
     problems.push(`${file}: permissions must be contents: read, and nothing else`);
   for (const [name, { strategy, container, steps = [], permissions: own }] of Object.entries(jobs)) {
     const at = `${file}: ${name}`;
-    if (own !== undefined) problems.push(`${at} has permissions of its own`);
+    if (own !== undefined) problems.push(`${at} has its own permissions`);
     for (const { uses, with: given } of steps) {
       if (uses === undefined) continue;
       if (!/@v\d+\.\d+\.\d+$/.test(uses)) problems.push(`${at} uses ${uses}, and not a full version such as @v1.2.3`);

@@ -2,6 +2,7 @@ import { Command, CommanderError, Option } from "commander";
 import { printableLines, suggest } from "sluice/internal";
 import { readPolicyFiles } from "sluice/policy-file";
 import { parsePolicyFiles } from "sluice/policy-text";
+import { collect } from "./arguments/collect.ts";
 import type { ServerFlags } from "./arguments/find-token.ts";
 import type { CheckOptions } from "./arguments/parse-check.ts";
 import { addAuditCommand } from "./commands/audit.ts";
@@ -314,10 +315,6 @@ function addServerOptions(command: Command): Command {
   return askingOptions(
     command.option("--server <url>", `the server to ask (SLUICE_SERVER, default ${defaultServer})`),
   ).option("--json", "print JSON");
-}
-
-function collect(value: string, earlier: readonly string[] = []): readonly string[] {
-  return [...earlier, value];
 }
 
 /** What decides a check: a server, unless the command line says that this process does. */

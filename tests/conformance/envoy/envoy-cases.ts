@@ -80,7 +80,7 @@ export const envoyCases: readonly EnvoyCase[] = [
       let [answered, stopped] = [0, false];
       const callers = Array.from({ length: 8 }, async () => {
         while (!stopped) {
-          // Each with a name of its own, so that none is over its limit; a failed question would be 503.
+          // Each has its own name, so that none is over its limit; a failed call would be 503.
           const { status } = await request(envoy.strict, { "x-tenant": newName() });
           assert.equal(status, 200);
           answered += 1;

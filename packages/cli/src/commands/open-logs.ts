@@ -1,4 +1,6 @@
-import { fileSource, type LogSource, streamSource } from "@sluice/simulate/logs";
+import { fileSource, type LogSource, logFormats, streamSource } from "@sluice/simulate/logs";
+import { type Command, Option } from "commander";
+import { collect } from "../arguments/collect.ts";
 import { CommandError, type Terminal } from "../terminal/terminal.ts";
 
 /** The logs that a command names: files, or `-` for standard input. */
@@ -14,4 +16,13 @@ export async function openLogs(logs: readonly string[], { stdin }: Terminal): Pr
       return streamSource("-", stdin as AsyncIterable<Buffer | string>);
     }),
   );
+}
+
+/** The options that say how to read the logs. */
+export function addLogOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option("--format <name>", "the form of the logs (default: found out by the first line)").choices(logFormats),
+    )
+    .option("--map <name=where>", "where a dimension is, such as tenant=header:x-tenant; may be repeated", collect);
 }

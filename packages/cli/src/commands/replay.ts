@@ -4,13 +4,12 @@ import {
   type LogFormat,
   type LogSource,
   LogUnreadable,
-  logFormats,
   parseFieldMap,
   type ReadLogs,
   readLogs,
 } from "@sluice/simulate/logs";
 import { renderCount, renderShare } from "@sluice/simulate/report";
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { isLoopback, printable, systemClock } from "sluice/internal";
 import type { Environment, ServerFlags } from "../arguments/find-token.ts";
 import { parseDurationFlag } from "../arguments/parse-time.ts";
@@ -21,7 +20,7 @@ import { createProgressLine } from "../terminal/progress-line.ts";
 import { renderSpan } from "../terminal/render-time.ts";
 import { CommandError, type ExitCode, type Terminal } from "../terminal/terminal.ts";
 import { renderJson } from "../terminal/write-json.ts";
-import { openLogs } from "./open-logs.ts";
+import { addLogOptions, openLogs } from "./open-logs.ts";
 import { type PlayedTraffic, TrafficPlayer } from "./traffic-player.ts";
 
 export interface ReplayOptions extends ServerFlags {
@@ -230,10 +229,6 @@ function renderPlayed(played: PlayedTraffic, { unreadable, late }: ReadLogs): st
   return `${lines.join("\n")}\n`;
 }
 
-function collect(value: string, earlier: readonly string[] = []): readonly string[] {
-  return [...earlier, value];
-}
-
 export function addReplayCommand(program: Command, world: ReplayWorld, finish: (code: ExitCode) => void): void {
   const command = program
     .command("replay <log...>")
@@ -244,11 +239,8 @@ export function addReplayCommand(program: Command, world: ReplayWorld, finish: (
     .option("--max-in-flight <number>", "how many requests wait for an answer at most (default 256)")
     .option("--max-rate <number>", "how many requests are sent in a second at most (default 10000)")
     .option("--max-requests <number>", "end after this many requests (default 10000000)")
-    .option("--for <duration>", "end after this long (default 1h)")
-    .addOption(
-      new Option("--format <name>", "the form of the logs (default: found out by the first line)").choices(logFormats),
-    )
-    .option("--map <name=where>", "where a dimension is, such as tenant=header:x-tenant; may be repeated", collect)
+    .option("--for <duration>", "end after this long (default 1h)");
+  addLogOptions(command)
     .option("--domain <name>", "the domain that requests ask in, if the recording does not say")
     .option("--dry-run", "show what would be sent, and send nothing");
   askingOptions(command)

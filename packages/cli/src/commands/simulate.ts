@@ -11,7 +11,6 @@ import {
   type LogFormat,
   type LogSource,
   LogUnreadable,
-  logFormats,
   parseFieldMap,
   type ReadLogs,
   readLogs,
@@ -22,6 +21,7 @@ import { type PolicySet, SluiceError } from "sluice";
 import { printable } from "sluice/internal";
 import { readPolicyFiles } from "sluice/policy-file";
 import { parsePolicyFiles, parsePolicyText } from "sluice/policy-text";
+import { collect } from "../arguments/collect.ts";
 import type { Environment, ServerFlags } from "../arguments/find-token.ts";
 import { parseDurationFlag } from "../arguments/parse-time.ts";
 import { askingOptions } from "../control/control-command.ts";
@@ -29,7 +29,7 @@ import { askServer, findServer } from "../server/ask-server.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { CommandError, type ExitCode, type Terminal } from "../terminal/terminal.ts";
 import { renderJson } from "../terminal/write-json.ts";
-import { openLogs } from "./open-logs.ts";
+import { addLogOptions, openLogs } from "./open-logs.ts";
 import { renderSimulation } from "./render-simulation.ts";
 import { showReading } from "./show-reading.ts";
 
@@ -193,21 +193,14 @@ function parseStatuses(text: string = "429"): ReadonlySet<number> {
   return new Set(statuses);
 }
 
-function collect(value: string, earlier: readonly string[] = []): readonly string[] {
-  return [...earlier, value];
-}
-
 export function addSimulateCommand(program: Command, world: SimulateWorld, finish: (code: ExitCode) => void): void {
   const command = program
     .command("simulate <log...>")
     .description("Show what policies would have done to recorded requests, before you apply them.")
     .requiredOption("--policies <path>", "the policies to try: a file, or a folder of files")
     .option("--now <path>", "compare with these policies (default: with what the logs say was denied)")
-    .addOption(new Option("--server <url>", "compare with the policies of this server").conflicts("now"))
-    .addOption(
-      new Option("--format <name>", "the form of the logs (default: found out by the first line)").choices(logFormats),
-    )
-    .option("--map <name=where>", "where a dimension is, such as tenant=header:x-tenant; may be repeated", collect)
+    .addOption(new Option("--server <url>", "compare with the policies of this server").conflicts("now"));
+  addLogOptions(command)
     .option("--denied-status <codes>", "statuses of requests that were denied (default 429)")
     .option("--reorder <duration>", "how far lines may be out of order (default 10s)")
     .option("--domain <name>", "the domain that the requests ask in (default default)")

@@ -127,7 +127,7 @@ export function renderSubjects(subjects: readonly KeptSubjectBody[], width: numb
     [
       { title: "subject", flexible: true },
       { title: "tier" },
-      { title: "limits of its own", align: "right" },
+      { title: "own limits", align: "right" },
       { title: "blocked" },
     ],
     subjects.map(({ dimension, value, tier = "-", limits, block }) => [

@@ -179,7 +179,7 @@ describe("a plan", () => {
     await put([{ policy: "orders", windows: ["7/s"] }], { expected: version }, shop);
   });
 
-  it("waits for the rollout of a policy, and goes out by steps if it is told to", async () => {
+  it("waits for the rollout of a policy, and goes out in steps on request", async () => {
     const steps = [
       { percent: 10, holdMs: 0 },
       { percent: 100, holdMs: 0 },

@@ -163,7 +163,7 @@ export function createSimulationControl(
   };
 }
 
-/** A recording has the subjects of every team. Throws `permission_denied` for an editor, who sees those of its own. */
+/** A recording has the subjects of every team. Throws `permission_denied` for an editor, who sees those of one team. */
 function demandAllSubjects({ caller }: Actor): void {
   if (caller.role !== "editor") return;
   throw new SluiceError(

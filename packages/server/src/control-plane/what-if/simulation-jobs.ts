@@ -35,7 +35,7 @@ interface Job {
 }
 
 /**
- * Simulations, each in a thread of its own, one at a time, so that decisions never wait for them:
+ * Simulations, each in a separate thread, one at a time, so that decisions never wait for them:
  *
  *     waiting ──► running ──► done, or failed (refused, too long, too much memory)
  *        └────────────┴─────► cancelled

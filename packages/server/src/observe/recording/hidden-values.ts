@@ -108,7 +108,7 @@ export class HiddenValues {
     const bits = this.#options.ipv6PrefixBits ?? defaultIpv6PrefixBits;
     const bytes = Buffer.alloc(16);
     bytes[0] = 0xfd;
-    // Within the part by which subjects are told apart, as far as that has room.
+    // Within the part that distinguishes subjects, as far as that has room.
     digest.copy(bytes, 1, 0, Math.max(1, Math.min(15, Math.floor(bits / 8) - 1)));
     return Array.from({ length: 8 }, (_, i) => bytes.readUInt16BE(2 * i).toString(16)).join(":");
   }

@@ -28,7 +28,7 @@ function readUsual(reader: FieldReader, end: number): RateLimitRequest | undefin
   return request;
 }
 
-/** Undefined if it has more than entries: a limit of its own, an addend, or what is not known. */
+/** Undefined if it has more than entries: its own limit, an addend, or an unknown field. */
 function readDescriptor(reader: FieldReader, end: number): RateLimitDescriptor | undefined {
   const entries: Entry[] = [];
   while (reader.at < end) {
