@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { startCluster, type TestCluster, type TestServer, waitUntil } from "@sluice/test-servers";
 import { createRandom } from "../../bench/measure/draw-keys.ts";
-import { type DayNotes, gameDay, type GameDay, type PlayOptions } from "./game-day.ts";
+import { type DayNotes, type GameDay, gameDay, type PlayOptions } from "./game-day.ts";
 import { beyondBound, type SubjectLimit } from "./judge-subjects.ts";
+import { type OpenServers, openServers } from "./open-servers.ts";
 import { bySubject, isCounted, PacedTraffic, type Sent } from "./paced-traffic.ts";
 import { percent, seconds } from "./render-quantity.ts";
 import { scrapeAll } from "./scrape.ts";
-import { openServers, type OpenServers } from "./open-servers.ts";
 
 const shards = 10;
 const tight: SubjectLimit = { burst: 10, perSecond: 5, allowance: 0 };
@@ -154,7 +154,10 @@ async function killOne(
   await server.kill();
   if (course.replicas > 0) {
     await cluster.waitUntilOk(patienceMs);
-    notes.fact(`after ${seconds(atMs - beganMs)}: the replica had taken over ${seconds(performance.now() - atMs)} after the kill`, "timed");
+    notes.fact(
+      `after ${seconds(atMs - beganMs)}: the replica had taken over ${seconds(performance.now() - atMs)} after the kill`,
+      "timed",
+    );
   }
   await sleep(Math.max(0, atMs + course.downMs - performance.now()));
   await server.restart();
@@ -210,10 +213,18 @@ function judge(notes: DayNotes<Key>, { beganMs, kills, samples, sent }: Played):
   const open = sent.filter(({ degraded }) => degraded !== undefined);
   const failed = sent.filter(({ error }) => error !== undefined);
   const denied = open.filter(({ allowed }) => !allowed);
-  notes.judge("answered", failed.length === 0, `${failed.length} of ${sent.length} failed${failed[0] === undefined ? "" : `, the first with ${failed[0].error}`}`);
+  notes.judge(
+    "answered",
+    failed.length === 0,
+    `${failed.length} of ${sent.length} failed${failed[0] === undefined ? "" : `, the first with ${failed[0].error}`}`,
+  );
   notes.judge("open", denied.length === 0 && open.length > 0, `${denied.length} of ${open.length} were denied`);
   const last = samples.at(-1)!;
-  notes.judge("counted", last.open === open.length && last.checks === sent.length, `${last.open} of ${last.checks} in metrics, ${open.length} of ${sent.length} at the callers`);
+  notes.judge(
+    "counted",
+    last.open === open.length && last.checks === sent.length,
+    `${last.open} of ${last.checks} in metrics, ${open.length} of ${sent.length} at the callers`,
+  );
   const visibleMs = kills.map(({ atMs }) => {
     const before = samples.findLast((one) => one.atMs <= atMs)?.open ?? 0;
     return (samples.find((one) => one.atMs > atMs && one.open > before)?.atMs ?? Number.POSITIVE_INFINITY) - atMs;
@@ -222,12 +233,18 @@ function judge(notes: DayNotes<Key>, { beganMs, kills, samples, sent }: Played):
   notes.judge("visible", slowest <= scrapeMs, `${seconds(slowest)} at the latest`);
   const share = open.length / sent.length;
   notes.judge("few", share <= mostOpen, `${percent(share)} (${open.length} of ${sent.length})`);
-  const enforcedMs = kills.map(({ atMs }, i) => enforcedAfter(sent, atMs, kills[i + 1]?.atMs ?? Number.POSITIVE_INFINITY));
+  const enforcedMs = kills.map(({ atMs }, i) =>
+    enforcedAfter(sent, atMs, kills[i + 1]?.atMs ?? Number.POSITIVE_INFINITY),
+  );
   const latest = Math.max(...enforcedMs);
   notes.judge("enforced", latest <= enforcedWithinMs, `after ${enforcedMs.map(seconds).join(", ")}`);
   notes.judge("enforcedAtAll", Number.isFinite(latest), Number.isFinite(latest) ? "all were" : "some were not");
   const beyond = judgeBound(sent, kills);
-  notes.judge("bound", beyond <= tight.burst, `at most ${beyond} beyond burst + rate × time, of a burst of ${tight.burst}`);
+  notes.judge(
+    "bound",
+    beyond <= tight.burst,
+    `at most ${beyond} beyond burst + rate × time, of a burst of ${tight.burst}`,
+  );
   const reasons = new Map<string, number>();
   for (const { degraded = "" } of open) reasons.set(degraded, (reasons.get(degraded) ?? 0) + 1);
   notes.fact(`open: ${[...reasons].map(([reason, count]) => `${count} ${reason}`).join(", ") || "none"}`, "timed");

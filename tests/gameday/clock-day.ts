@@ -6,7 +6,7 @@ import { startServer, waitUntil } from "@sluice/test-servers";
 import { createRandom } from "../../bench/measure/draw-keys.ts";
 import { decide, steerWell } from "../control-plane/start-fleet.ts";
 import type { Sluice } from "../restart/start-sluice.ts";
-import { type DayNotes, gameDay, type GameDay, type PlayOptions } from "./game-day.ts";
+import { type DayNotes, type GameDay, gameDay, type PlayOptions } from "./game-day.ts";
 import { beyondBound, limitOf, type SubjectLimit } from "./judge-subjects.ts";
 import { type OpenServers, openServers } from "./open-servers.ts";
 import { bySubject, PacedTraffic, type Sent } from "./paced-traffic.ts";
@@ -33,11 +33,19 @@ const policies = {
   default: "none",
   policies: [
     { id: "paced", match: { user: "paced" }, limits: [{ by: ["user"], windows: ["10/s burst 10"] }] },
-    { id: "windowed", match: { user: "windowed" }, limits: [{ by: ["user"], algorithm: "fixed_window", windows: ["10/s"] }] },
+    {
+      id: "windowed",
+      match: { user: "windowed" },
+      limits: [{ by: ["user"], algorithm: "fixed_window", windows: ["10/s"] }],
+    },
     { id: "leased", match: { user: "leased" }, limits: [{ by: ["user"], windows: ["1000/s"] }] },
   ].map((policy) => ({ ...policy, on_failure: "closed" })),
 };
-const rates = [["paced", 25], ["windowed", 25], ["leased", 1200]] as const;
+const rates = [
+  ["paced", 25],
+  ["windowed", 25],
+  ["leased", 1200],
+] as const;
 
 type Key = "answered" | "counted" | "bound" | "share" | "reported" | "others" | "switch";
 
@@ -131,7 +139,11 @@ async function run(notes: DayNotes<Key>, options: PlayOptions, fleet: OpenServer
   const lasting = performance.now() - beganMs;
   judgeTraffic(notes, traffic.sent, lasting);
   const isReported = reported.every((aheadMs, i) => Math.abs(aheadMs + steps[i]!) < reportedWithinMs);
-  notes.judge("reported", isReported, `${reported.map((ms) => seconds(Math.round(ms))).join(", ")} (the Valkey's clock against its own)`);
+  notes.judge(
+    "reported",
+    isReported,
+    `${reported.map((ms) => seconds(Math.round(ms))).join(", ")} (the Valkey's clock against its own)`,
+  );
   notes.judge("others", othersMs < reportedWithinMs, `at most ${seconds(Math.round(othersMs))}`);
   await killSwitch(notes, options, fleet, stepped);
 }
@@ -140,7 +152,11 @@ function judgeTraffic(notes: DayNotes<Key>, sent: readonly Sent[], lastingMs: nu
   const failed = sent.filter(({ error }) => error !== undefined).length;
   const degraded = sent.filter((one) => one.degraded !== undefined);
   notes.judge("answered", failed === 0, `${failed} of ${sent.length} failed`);
-  notes.judge("counted", degraded.length === 0, `${degraded.length} of ${sent.length} were${degraded[0] === undefined ? "" : ` (${degraded[0].degraded})`}`);
+  notes.judge(
+    "counted",
+    degraded.length === 0,
+    `${degraded.length} of ${sent.length} were${degraded[0] === undefined ? "" : ` (${degraded[0].degraded})`}`,
+  );
   const beyond: string[] = [];
   let least = Number.POSITIVE_INFINITY;
   for (const [subject, own] of bySubject(sent)) {
@@ -149,11 +165,20 @@ function judgeTraffic(notes: DayNotes<Key>, sent: readonly Sent[], lastingMs: nu
     if (over > 0) beyond.push(`${subject} ${over}`);
     least = Math.min(least, own.filter(({ allowed }) => allowed).length / ((limit.perSecond * lastingMs) / 1000));
   }
-  notes.judge("bound", beyond.length === 0, beyond.length === 0 ? "none was exceeded" : `beyond it: ${beyond.join(", ")}`);
+  notes.judge(
+    "bound",
+    beyond.length === 0,
+    beyond.length === 0 ? "none was exceeded" : `beyond it: ${beyond.join(", ")}`,
+  );
   notes.judge("share", least >= 0.9, `at least ${percent(least)}`);
 }
 
-async function killSwitch(notes: DayNotes<Key>, options: PlayOptions, fleet: OpenServers, stepped: Sluice): Promise<void> {
+async function killSwitch(
+  notes: DayNotes<Key>,
+  options: PlayOptions,
+  fleet: OpenServers,
+  stepped: Sluice,
+): Promise<void> {
   const forMs = switchMs(options);
   await stepClock(fleet, -hourMs);
   const askedMs = performance.now();

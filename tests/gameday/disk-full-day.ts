@@ -5,9 +5,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startPostgres, startServer, type TestPostgres, waitUntil } from "@sluice/test-servers";
 import { createRandom } from "../../bench/measure/draw-keys.ts";
-import { createFleet, createPolicyDocument, decide, type Fleet, steer, steerWell } from "../control-plane/start-fleet.ts";
+import {
+  createFleet,
+  createPolicyDocument,
+  decide,
+  type Fleet,
+  steer,
+  steerWell,
+} from "../control-plane/start-fleet.ts";
 import { main, type Sluice, startCommand } from "../restart/start-sluice.ts";
-import { type DayNotes, gameDay, type GameDay, type PlayOptions } from "./game-day.ts";
+import { type DayNotes, type GameDay, gameDay, type PlayOptions } from "./game-day.ts";
 import { connectTo } from "./open-servers.ts";
 import { PacedTraffic } from "./paced-traffic.ts";
 
@@ -28,12 +35,16 @@ const day: GameDay<Key> = {
     "Changes are made until one is refused, then the space is freed, and the same change is made again.",
     "At last the server is killed and started again on the same file.",
     ...(form === "full"
-      ? [`The same with two servers on a PostgreSQL whose file system has ${postgresMiB} MiB: it panics, and recovers by itself.`]
+      ? [
+          `The same with two servers on a PostgreSQL whose file system has ${postgresMiB} MiB: it panics, and recovers by itself.`,
+        ]
       : []),
   ],
   promises: {
     decided: { text: "every check is decided, by the last policies that were stored" },
-    refused: { text: "a change that cannot be stored is refused with `policy_store_unavailable`, and nothing else fails" },
+    refused: {
+      text: "a change that cannot be stored is refused with `policy_store_unavailable`, and nothing else fails",
+    },
     nothingHalf: { text: "nothing of a refused change is in force or in the history" },
     again: { text: "once there is space, the same change succeeds without a restart" },
     kept: { text: "after a crash the file is whole, and the last change is in force" },
@@ -67,14 +78,35 @@ async function onSqlite(notes: DayNotes<Key>): Promise<void> {
   fleet = opened;
   const server = await fleet.start("one");
   const disk = join(`/proc/${server.pid}/root`, fleet.folder, "disk");
-  const drill = await playFull(notes, fleet, [server], () => fillDisk(disk), async () => rmSync(join(disk, "filler")));
-  notes.judge("decided", drill.failed === 0 && drill.wrong === 0, `${drill.failed} of ${drill.checks} failed, ${drill.wrong} were decided otherwise`);
-  notes.judge("refused", drill.refused.length > 0 && drill.otherErrors.length === 0, [...drill.refused.slice(0, 1), ...drill.otherErrors].join("; ") || "no change was refused");
-  notes.judge("nothingHalf", drill.half.length === 0, drill.half.join("; ") || `version ${drill.version} before and after`);
+  const drill = await playFull(
+    notes,
+    fleet,
+    [server],
+    () => fillDisk(disk),
+    async () => rmSync(join(disk, "filler")),
+  );
+  notes.judge(
+    "decided",
+    drill.failed === 0 && drill.wrong === 0,
+    `${drill.failed} of ${drill.checks} failed, ${drill.wrong} were decided otherwise`,
+  );
+  notes.judge(
+    "refused",
+    drill.refused.length > 0 && drill.otherErrors.length === 0,
+    [...drill.refused.slice(0, 1), ...drill.otherErrors].join("; ") || "no change was refused",
+  );
+  notes.judge(
+    "nothingHalf",
+    drill.half.length === 0,
+    drill.half.join("; ") || `version ${drill.version} before and after`,
+  );
   notes.judge("again", drill.again, drill.again ? "it did" : "it did not");
   notes.fact(`${drill.accepted} changes were still stored on the full disk, and ${drill.refused.length} refused`);
   // The file system ends with the server: what a crash leaves is copied while it still runs.
-  execFileSync("sh", ["-c", `kill -STOP ${server.pid}; cat "${disk}/store.db" > "${fleet.folder}/disk.saved"; cat "${disk}/store.db-wal" > "${fleet.folder}/disk.saved-wal"; true`]);
+  execFileSync("sh", [
+    "-c",
+    `kill -STOP ${server.pid}; cat "${disk}/store.db" > "${fleet.folder}/disk.saved"; cat "${disk}/store.db-wal" > "${fleet.folder}/disk.saved-wal"; true`,
+  ]);
   await server.kill();
   execFileSync("sh", ["-c", `cd "${fleet.folder}" && cp disk.saved whole.db && cp disk.saved-wal whole.db-wal`]);
   const { DatabaseSync } = await import("node:sqlite");
@@ -85,7 +117,11 @@ async function onSqlite(notes: DayNotes<Key>): Promise<void> {
   execFileSync("cp", [join(fleet.folder, "whole.db"), join(fleet.folder, "disk.saved")]);
   const restarted = await fleet.start("one");
   const { limit } = (await decide(restarted)) as { limit?: number };
-  notes.judge("kept", check.includes('"ok"') && limit === drill.lastLimit, `integrity check ${check.includes('"ok"') ? "ok" : check}; limit ${limit}, last set to ${drill.lastLimit}`);
+  notes.judge(
+    "kept",
+    check.includes('"ok"') && limit === drill.lastLimit,
+    `integrity check ${check.includes('"ok"') ? "ok" : check}; limit ${limit}, last set to ${drill.lastLimit}`,
+  );
 }
 
 interface Drill {
@@ -131,12 +167,16 @@ async function playFull(
     await fill();
     for (let i = 0; i < 60 && refused.length < 3; i++) {
       const limit = limits.refused + i;
-      const policies = Array.from({ length: 40 }, (_, n) => ({ ...createPolicyDocument(n === 0 ? "p" : `filler-${n}`, limit), description: filler }));
+      const policies = Array.from({ length: 40 }, (_, n) => ({
+        ...createPolicyDocument(n === 0 ? "p" : `filler-${n}`, limit),
+        description: filler,
+      }));
       const { status, body } = await steer(first, fleet, "POST", "/import", JSON.stringify({ policies }));
       if (status < 300) {
         accepted += 1;
         lastLimit = limit;
-      } else if (status === 503 && body["code"] === "policy_store_unavailable") refused.push(`${status} ${body["code"]}: ${body["message"] ?? body["detail"]}`);
+      } else if (status === 503 && body["code"] === "policy_store_unavailable")
+        refused.push(`${status} ${body["code"]}: ${body["message"] ?? body["detail"]}`);
       else otherErrors.push(`${status} ${JSON.stringify(body)}`);
     }
     for (const server of servers) {
@@ -148,12 +188,22 @@ async function playFull(
     // What was stored before, and the import of the first.
     if (version !== accepted + 1) half.push(`${version} versions after ${accepted + 1} changes`);
     again = await waitUntil("the change succeeds", patienceMs, async () => {
-      const { status } = await steer(first, fleet, "POST", "/import", JSON.stringify({ policies: [createPolicyDocument("p", limits.again)] }));
+      const { status } = await steer(
+        first,
+        fleet,
+        "POST",
+        "/import",
+        JSON.stringify({ policies: [createPolicyDocument("p", limits.again)] }),
+      );
       return status < 300 || undefined;
     }).catch(() => false);
     if (again) lastLimit = limits.again;
     for (const server of servers) {
-      await waitUntil("the change is in force", patienceMs, async () => (await decide(server))["limit"] === lastLimit || undefined);
+      await waitUntil(
+        "the change is in force",
+        patienceMs,
+        async () => (await decide(server))["limit"] === lastLimit || undefined,
+      );
     }
   } finally {
     over.abort();
@@ -211,7 +261,9 @@ async function onPostgres(notes: DayNotes<Key>): Promise<void> {
   };
   const drill = await playFull(notes, fleet, servers, fill, free);
   const problems = [
-    ...(drill.failed + drill.wrong === 0 ? [] : [`${drill.failed} checks failed, ${drill.wrong} were decided otherwise`]),
+    ...(drill.failed + drill.wrong === 0
+      ? []
+      : [`${drill.failed} checks failed, ${drill.wrong} were decided otherwise`]),
     ...(drill.refused.length > 0 ? [] : ["no change was refused"]),
     ...drill.otherErrors,
     ...drill.half,

@@ -27,7 +27,10 @@ export const defaultDeadline = "25ms";
 const readyWithinMs = 60_000;
 const clientDeadlineMs = 60_000;
 
-export async function openServers(count: number, { policies, redis, deadline = defaultDeadline, env }: ServerOptions): Promise<OpenServers> {
+export async function openServers(
+  count: number,
+  { policies, redis, deadline = defaultDeadline, env }: ServerOptions,
+): Promise<OpenServers> {
   const folder = await mkdtemp(join(tmpdir(), "sluice-gameday-"));
   const servers: Sluice[] = [];
   const close = async (): Promise<void> => {

@@ -102,7 +102,9 @@ function thin(points: PlotSeries["points"]): PlotSeries["points"] {
   if (points.length <= mostPoints) return points;
   const size = points.length / mostPoints;
   return Array.from({ length: mostPoints }, (_, i) =>
-    points.slice(Math.floor(i * size), Math.floor((i + 1) * size)).reduce((one, other) => (other[1] > one[1] ? other : one)),
+    points
+      .slice(Math.floor(i * size), Math.floor((i + 1) * size))
+      .reduce((one, other) => (other[1] > one[1] ? other : one)),
   );
 }
 

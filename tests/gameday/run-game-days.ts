@@ -23,7 +23,8 @@ const results: DayResult[] = [];
 for (const day of gameDays.filter(({ name }) => names.length === 0 || names.includes(name))) {
   const result = await playGameDay(day, options);
   results.push(result);
-  for (const { held, text, measured } of result.verdicts) console.log(`${held ? "✓" : "✗"} ${day.name}: ${text}: ${measured}`);
+  for (const { held, text, measured } of result.verdicts)
+    console.log(`${held ? "✓" : "✗"} ${day.name}: ${text}: ${measured}`);
   for (const { text } of result.facts) console.log(`    ${text}`);
   if (result.failure) console.log(result.failure);
   console.log(`  ${(result.tookMs / 1000).toFixed(1)} s`);

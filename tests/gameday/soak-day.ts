@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { gameDay, type GameDay } from "./game-day.ts";
+import { type GameDay, gameDay } from "./game-day.ts";
 
 const run = promisify(execFile);
 const suite = fileURLToPath(new URL("../../bench/soak.ts", import.meta.url));
@@ -41,10 +41,19 @@ const day: GameDay<Key> = {
     const minutes = form === "full" ? soakMinutes : 0.2;
     const args = ["-C", "source", suite, "--json", "--minutes", String(minutes)];
     const { stdout } = await run(process.execPath, args, { timeout: minutes * 60_000 + marginMs, maxBuffer: 2 ** 26 });
-    const { checks, heap_mib, resident_mib, samples, ...soaked } = JSON.parse(stdout.trim().split("\n").at(-1)!) as Soaked;
-    notes.judge("ended", soaked.minutes >= minutes && samples.length > 1, `${checks} checks in ${soaked.minutes.toFixed(1)} minutes`);
+    const { checks, heap_mib, resident_mib, samples, ...soaked } = JSON.parse(
+      stdout.trim().split("\n").at(-1)!,
+    ) as Soaked;
+    notes.judge(
+      "ended",
+      soaked.minutes >= minutes && samples.length > 1,
+      `${checks} checks in ${soaked.minutes.toFixed(1)} minutes`,
+    );
     notes.judge("heap", heap_mib.per_minute <= mostPerMinute, `${heap_mib.per_minute} MiB a minute`);
-    notes.fact(`heap ${heap_mib.first} → ${heap_mib.last} MiB, resident ${resident_mib.first} → ${resident_mib.last} MiB, in ${samples.length} rounds`, "timed");
+    notes.fact(
+      `heap ${heap_mib.first} → ${heap_mib.last} MiB, resident ${resident_mib.first} → ${resident_mib.last} MiB, in ${samples.length} rounds`,
+      "timed",
+    );
     notes.plot({
       name: "soak",
       title: "Memory of a server under every kind of traffic",

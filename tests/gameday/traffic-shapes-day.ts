@@ -6,7 +6,7 @@ import { startServer } from "@sluice/test-servers";
 import type { CheckRequest } from "sluice";
 import { createRandom } from "../../bench/measure/draw-keys.ts";
 import { main } from "../restart/start-sluice.ts";
-import { type DayNotes, gameDay, type GameDay, type PlayOptions } from "./game-day.ts";
+import { type DayNotes, type GameDay, gameDay, type PlayOptions } from "./game-day.ts";
 import { beyondBound, limitOf, shareOfExact } from "./judge-subjects.ts";
 import { type OpenServers, openServers } from "./open-servers.ts";
 import { bySubject, isAdmitted, PacedTraffic, perSecond, type Rates, type Sent } from "./paced-traffic.ts";
@@ -30,7 +30,11 @@ const skewed = Array.from({ length: 8 }, (_, i) => [`Zipf ${i}`, 1500 / (i + 1)]
 
 const shapes: readonly Shape[] = [
   { name: "uniform", what: "three subjects, each 1.2 times its limit", rates: () => even },
-  { name: "Zipf", what: "eight subjects, the first with 1.5 times its limit, the next with a half, a third, …", rates: () => skewed },
+  {
+    name: "Zipf",
+    what: "eight subjects, the first with 1.5 times its limit, the next with a half, a third, …",
+    rates: () => skewed,
+  },
   {
     name: "bursty",
     what: "nothing for two seconds, then three times the limit for one",
@@ -67,7 +71,11 @@ const day: GameDay<Key> = {
     judgeShapes(notes, sent);
     await Promise.all(fleet.limiters.map((one) => one.close()));
     await Promise.all(fleet.servers.map((one) => one.stop()));
-    await replay(notes, fleet.servers.map((_, i) => recordingOf(fleet.folder, i)), sent);
+    await replay(
+      notes,
+      fleet.servers.map((_, i) => recordingOf(fleet.folder, i)),
+      sent,
+    );
   },
 };
 

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { startServer } from "@sluice/test-servers";
 import type { CheckRequest } from "sluice";
 import { createRandom } from "../../bench/measure/draw-keys.ts";
-import { type DayNotes, gameDay, type GameDay, type PlayOptions } from "./game-day.ts";
-import { beyondBound, limitOf, shareOfExact, type SubjectLimit } from "./judge-subjects.ts";
+import { type DayNotes, type GameDay, gameDay, type PlayOptions } from "./game-day.ts";
+import { beyondBound, limitOf, type SubjectLimit, shareOfExact } from "./judge-subjects.ts";
 import { type OpenServers, openServers } from "./open-servers.ts";
 import { bySubject, isAdmitted, PacedTraffic, perSecond, type Rates, type Sent } from "./paced-traffic.ts";
 import { percent, seconds } from "./render-quantity.ts";
@@ -70,11 +70,17 @@ const day: GameDay<Key> = {
   promises: {
     answered: { text: "every check is answered by a server" },
     leased: { text: "the servers decide about the whale by leases" },
-    converged: { text: "5 s after the rate has doubled, at least 90 % of the whale's checks are decided by leases, and stay so", timed: true },
+    converged: {
+      text: "5 s after the rate has doubled, at least 90 % of the whale's checks are decided by leases, and stay so",
+      timed: true,
+    },
     bound: { text: "no subject gets more than burst + rate × time + 1 % of its limit" },
     whole: { text: "within its limit the whale is denied nothing" },
     starved: { text: "no tenant within its limit is denied anything" },
-    limits: { text: "a subject that asks for more gets at least 97 % of what one counter would have admitted", timed: true },
+    limits: {
+      text: "a subject that asks for more gets at least 97 % of what one counter would have admitted",
+      timed: true,
+    },
   },
   async play(notes, options) {
     const course = courseFor(options);
@@ -153,7 +159,11 @@ function judge(notes: DayNotes<Key>, course: Course, within: Played, beyond: Pla
   const lastLow = shares.findLast(([, share]) => share < localShare)?.[0] ?? 0;
   const afterMs = Math.max(0, lastLow * 1000 - doubledMs);
   const last = percent(shares.at(-1)?.[1] ?? 0);
-  notes.judge("converged", afterMs <= convergeMs, `${afterMs === 0 ? "they were all along" : `after ${seconds(afterMs)}`}, in the end ${last}`);
+  notes.judge(
+    "converged",
+    afterMs <= convergeMs,
+    `${afterMs === 0 ? "they were all along" : `after ${seconds(afterMs)}`}, in the end ${last}`,
+  );
   judgeBounds(notes, narrow, within, beyond);
   const whale = bySubject(within.sent).get("whale")!;
   const deniedWhale = whale.filter(({ allowed }) => !allowed).length;
@@ -168,7 +178,10 @@ function judgeBounds(notes: DayNotes<Key>, narrow: SubjectLimit, within: Played,
   let denied = 0;
   let asked = 0;
   let least: readonly [share: number, subject: string] = [Number.POSITIVE_INFINITY, ""];
-  for (const [played, whale] of [[within, wide], [beyond, narrow]] as const) {
+  for (const [played, whale] of [
+    [within, wide],
+    [beyond, narrow],
+  ] as const) {
     for (const [subject, sent] of bySubject(played.sent)) {
       const limit = subject === "whale" ? whale : tenantLimit;
       worst = Math.max(worst, beyondBound(sent, limit));

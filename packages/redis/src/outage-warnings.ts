@@ -74,8 +74,8 @@ export class OutageWarnings {
   #shown(reason: string): string {
     // The longest first: it may begin with another.
     const secrets = this.#options.secrets.filter((one) => one !== "").sort((one, other) => other.length - one.length);
-    const told = secrets.reduce((rest, secret) => rest.replaceAll(secret, "[redacted]"), reason);
-    return printable(told.length > longestReason ? `${told.slice(0, longestReason)}…` : told);
+    const redacted = secrets.reduce((rest, secret) => rest.replaceAll(secret, "[redacted]"), reason);
+    return printable(redacted.length > longestReason ? `${redacted.slice(0, longestReason)}…` : redacted);
   }
 
   #warn(message: string): void {

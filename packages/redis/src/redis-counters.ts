@@ -240,8 +240,8 @@ export class RedisCounters implements CentralCounters, SingleTakes {
       });
     });
     const atMs = Math.max(...answers.map((answer) => answer.atMs));
-    const told = answers.some((answer) => answer.records !== undefined) ? records : undefined;
-    return { taken: false, atMs, outcomes, receipt: undefined, replayed: false, records: told };
+    const kept = answers.some((answer) => answer.records !== undefined) ? records : undefined;
+    return { taken: false, atMs, outcomes, receipt: undefined, replayed: false, records: kept };
   }
 
   give(receipt: Receipt): Promise<boolean> {

@@ -71,13 +71,13 @@ export async function overrideSet(
   });
   writeWarnings(done, session);
   if (!json) {
-    const told = was === undefined ? "" : ` (before, it had ${was})`;
+    const before = was === undefined ? "" : ` (before, it had ${was})`;
     const above = untilMs === undefined ? limits.find((one) => isOverrideForSame(limit, one)) : undefined;
     const later =
       above === undefined
         ? renderReplaced(done, nowMs())
         : `  ${printable(`it holds when the override ends: ${renderOwnLimit(above, nowMs())}`)}\n`;
-    terminal.stdout.write(`${printable(`${word} has ${now}${told}`)}.\n${later}`);
+    terminal.stdout.write(`${printable(`${word} has ${now}${before}`)}.\n${later}`);
     if (options.dryRun === true) terminal.stdout.write(nothingDone);
   }
   const exitCode = await settleChange(done, options, session);

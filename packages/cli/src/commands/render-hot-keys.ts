@@ -41,9 +41,9 @@ const emptyWords: Readonly<Record<HotKeysBody["by"], string>> = {
   denials: "No denials in the last few seconds.",
 };
 
-/** `2 nodes, told up to 4 s ago` */
-function renderNodes({ nodes: { told, silent, oldest_ms: oldestMs } }: HotKeysBody): string {
-  const count = told === 1 ? "1 node" : `${told} nodes`;
+/** `2 nodes, reported up to 4 s ago` */
+function renderNodes({ nodes: { reported, silent, oldest_ms: oldestMs } }: HotKeysBody): string {
+  const count = reported === 1 ? "1 node" : `${reported} nodes`;
   const age = oldestMs < 1_000 ? "" : `, reported up to ${Math.round(oldestMs / 1_000)} s ago`;
   const others = silent === undefined || silent === 0 ? "" : `, ${silent} more did not report`;
   return count + age + others;
@@ -54,7 +54,7 @@ function renderCertainty({ per_second: rate, error_per_second: error }: HotKeysB
   return error > rate / 10 ? "~" : "";
 }
 
-/** Three digits are enough for a rate that changes all the time; whole numbers are told whole. */
+/** Three digits are enough for a rate that changes all the time; whole numbers are shown whole. */
 function renderRate(perSecond: number): string {
   return perSecond >= 99.95 || perSecond === 0 ? String(Math.round(perSecond)) : perSecond.toFixed(1);
 }

@@ -38,7 +38,7 @@ export async function makeStoredToken(options: NewTokenOptions, session: Control
   const request = parseNewToken(options, nowMs());
   const body = await api.tokens.make(request, { why: options.why, dryRun: options.dryRun });
   const { token = "", expires_ms: expiresMs } = body.token;
-  // Told whatever becomes of the wait: it cannot be told again.
+  // Printed even if the wait fails: it cannot be printed again.
   const late = !(await isEverywhere(body, session).catch(() => false));
   writeToken({ request, token, expiresMs, body, late }, options, terminal);
   return 0;
@@ -54,7 +54,7 @@ export interface MadeToken {
   readonly late?: boolean;
 }
 
-/** The token alone goes to stdout, which is the only time that it is told. */
+/** The token alone goes to stdout, which is the only time that it is printed. */
 export function writeToken(
   { request: { name, role }, token, expiresMs, body, late = false }: MadeToken,
   { json, dryRun }: NewTokenOptions,
@@ -147,7 +147,7 @@ export async function revokeToken(
     all.find((one) => one.name === which && findState(one, nowMs()) !== "revoked");
   if (token === undefined)
     throw new CommandError(`there is no token ${printable(which)}, by id or by name; sluice token list shows them`, 1);
-  const question = `Revoke the token of ${printable(token.name)} (${token.role})? Who uses it is refused from then on.`;
+  const question = `Revoke the token of ${printable(token.name)} (${token.role})? Its callers are refused afterwards.`;
   const harmless = options.yes === true || options.dryRun === true;
   if (!(await confirm({ question, yes: harmless }, terminal))) return 1;
   const done = await api.tokens.revoke(token.id, { why: options.why, dryRun: options.dryRun });
@@ -159,7 +159,7 @@ export async function revokeToken(
   }
   const everywhere = await isEverywhere(done, session).catch((error: unknown) => {
     if (!(error instanceof CommandError)) throw error;
-    // What is done is done. Who revoked their own token is told by this that it is.
+    // What is done is done. To a caller that revoked its own token, this says that it is done.
     return error instanceof RefusedRequest && error.body.code === "unauthenticated";
   });
   if (everywhere) return 0;

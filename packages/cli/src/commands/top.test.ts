@@ -116,7 +116,7 @@ describe("sluice top", () => {
     const denied = top(["--by", "denials", "--json", "--node", "here"]);
     expect(await denied.code, denied.err).toBe(0);
     const { by, items, nodes } = JSON.parse(denied.out) as HotKeysBody;
-    expect([by, nodes.told, nodes.silent]).toEqual(["denials", 1, 0]);
+    expect([by, nodes.reported, nodes.silent]).toEqual(["denials", 1, 0]);
     expect(items.map(({ subject }) => subject)).toEqual(["whale", "shark"]);
     const one = top(["--count", "1", "--json"]);
     expect(await one.code, one.err).toBe(0);
@@ -240,7 +240,7 @@ describe("sluice top, of a server that is slow or breaks off", () => {
   let server: Server;
   const nothing = (by: string): string =>
     JSON.stringify({
-      ...{ by, items: [], total: { per_second: 0, denied_per_second: 0 }, nodes: { told: 1, oldest_ms: 0 } },
+      ...{ by, items: [], total: { per_second: 0, denied_per_second: 0 }, nodes: { reported: 1, oldest_ms: 0 } },
     });
   let address: string;
 
@@ -311,7 +311,7 @@ describe("a table of hot keys", () => {
       },
     ],
     total: { per_second: 10_000, denied_per_second: 0.2 },
-    nodes: { told: 3, silent: 1, oldest_ms: 3_900 },
+    nodes: { reported: 3, silent: 1, oldest_ms: 3_900 },
   };
 
   it("says who told, how long ago, and what is not sure", () => {
@@ -330,7 +330,7 @@ api     global  (all requests)       ~40.0         -  [--------------------] 0%
       ...body,
       items: [],
       total: { per_second: 0, denied_per_second: 0 },
-      nodes: { told: 1, oldest_ms: 0 },
+      nodes: { reported: 1, oldest_ms: 0 },
     };
     expect(renderHotKeys(empty, undefined, noPaint)).toBe(
       "1 node: 0 decisions a second, 0 denied.\n\nNothing was asked for more than once in the last seconds.\n",

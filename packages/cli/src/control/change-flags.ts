@@ -59,5 +59,5 @@ export async function settleChange(
   return waitForNodes(generation, readTimeout(flags) ?? nodesWithinMs, session);
 }
 
-/** What a dry run is told by. */
+/** The flag of a dry run. */
 export const nothingDone = "Dry run: nothing was changed.\n";

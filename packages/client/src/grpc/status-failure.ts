@@ -27,9 +27,9 @@ export function failureFromStatus({ code, details, metadata }: StatusObject): Ex
 
 /** A Sluice server's answer to a call. Undefined if the end came from somewhere in between. */
 export function replyFromStatus({ details, metadata }: StatusObject): Reply | undefined {
-  const [told] = metadata.get("sluice-code");
-  if (typeof told !== "string") return undefined;
-  return replyFromError({ code: told, message: details, problems: decodeProblems(metadata) });
+  const [code] = metadata.get("sluice-code");
+  if (typeof code !== "string") return undefined;
+  return replyFromError({ code, message: details, problems: decodeProblems(metadata) });
 }
 
 /** Every invalid field, if the server names them. */

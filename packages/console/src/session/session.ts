@@ -27,7 +27,7 @@ export const sessionQuery = queryOptions({
   staleTime: 60_000,
 });
 
-/** The server does not accept this session any more: nothing else is asked with it, and the sign-in view comes. */
+/** The server no longer accepts this session: nothing else is asked with it, and the sign-in view comes. */
 export function forgetSession(queries: QueryClient): void {
   queries.setQueryData(sessionQuery.queryKey, null);
   void queries.cancelQueries({ predicate: ({ queryKey }) => queryKey[0] !== sessionQuery.queryKey[0] });

@@ -59,7 +59,7 @@ export class HeldLeases {
   #sweepPart = 0;
   /** What this sweep has seen so far, and what the last one saw. */
   #sweeping: InHand = { tokens: 0, stale: 0 };
-  #swept: InHand | undefined;
+  #lastSwept: InHand | undefined;
   #gathered: LeasedCounter[] = [];
   #cancelFetches: (() => void) | undefined;
   #draining: Promise<void> | undefined;
@@ -119,7 +119,7 @@ export class HeldLeases {
 
   /** Visiting every lease takes a few milliseconds for each ten thousand: for many, this is what the last sweep saw. */
   #inHand(): InHand {
-    if (this.#table.size > fewLeases && this.#swept !== undefined) return this.#swept;
+    if (this.#table.size > fewLeases && this.#lastSwept !== undefined) return this.#lastSwept;
     const nowMs = this.#options.clock.nowMs();
     const inHand = { tokens: 0, stale: 0 };
     this.#table.forEach(({ lease }) => {
@@ -242,7 +242,7 @@ export class HeldLeases {
   #endSweep(): void {
     this.#sweepPart = 0;
     this.#sweeping = { tokens: 0, stale: 0 };
-    this.#swept = undefined;
+    this.#lastSwept = undefined;
   }
 
   /**
@@ -261,7 +261,7 @@ export class HeldLeases {
     }
     this.#sweepPart = (this.#sweepPart + 1) % sweepParts;
     if (this.#sweepPart !== 0) return;
-    this.#swept = this.#sweeping;
+    this.#lastSwept = this.#sweeping;
     this.#sweeping = { tokens: 0, stale: 0 };
   }
 

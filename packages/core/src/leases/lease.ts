@@ -43,7 +43,7 @@ export class Lease {
   #tokens = 0;
   #holdEndsMs = 0;
   #strays = 0;
-  /** Spent since the central store was last told. */
+  /** Spent since the last report to the central store. */
   #spent = 0;
   /** Demand here, spent or not, since the rate was last computed, and when that was. */
   #demand = 0;

@@ -170,8 +170,8 @@ class TreeReader {
       const earlier = first.get(what);
       if (earlier === undefined) first.set(what, path);
       else {
-        const told = value === undefined ? key : `${key} ${value}`;
-        this.#reading.problem(`is ${told}, as is ${renderPath(earlier)}; write it once`, ...path);
+        const text = value === undefined ? key : `${key} ${value}`;
+        this.#reading.problem(`is ${text}, as is ${renderPath(earlier)}; write it once`, ...path);
       }
       return this.#readNode(one, path, [...above, one], { ...around, ...pickDefaults(one) });
     });

@@ -99,7 +99,15 @@ describe("nouns whose body differs from the view", () => {
   it("rounds rates of hot keys to a hundredth", () => {
     const rates = { perSecond: 1.005_1, deniedPerSecond: 0.333 };
     const key = { policy: "p", scope: "user", subject: "u1", ...rates, errorPerSecond: 0, parts: 2 };
-    const view = { by: "rate", keys: [key], totals: rates, told: 2, silent: undefined, oldestMs: 1.6, hashed: false };
+    const view = {
+      by: "rate",
+      keys: [key],
+      totals: rates,
+      reported: 2,
+      silent: undefined,
+      oldestMs: 1.6,
+      hashed: false,
+    };
     expect(travel(hotKeysHere.render({ ...view, by: "rate" }))).toEqual({
       by: "rate",
       items: [
@@ -109,7 +117,7 @@ describe("nouns whose body differs from the view", () => {
         },
       ],
       total: { per_second: 1.01, denied_per_second: 0.33 },
-      nodes: { told: 2, oldest_ms: 2 },
+      nodes: { reported: 2, oldest_ms: 2 },
       hashed: false,
     });
   });

@@ -56,7 +56,7 @@ export interface HotKeysView {
   readonly by: HotKeyOrder;
   readonly keys: readonly HotKeyView[];
   readonly totals: Rates;
-  readonly told: number;
+  readonly reported: number;
   readonly silent: number | undefined;
   readonly oldestMs: number;
 }
@@ -69,7 +69,7 @@ const hotKeysFields = {
     "All counters together; a decision counts for each of its limits.",
   ),
   nodes: objectOf({
-    told: described(integer, "How many nodes these are the sums of."),
+    reported: described(integer, "How many nodes these are the sums of."),
     silent: optional(
       described(integer, "Live nodes that reported nothing. Absent: unknown, because the policy store is unavailable."),
     ),
@@ -77,8 +77,8 @@ const hotKeysFields = {
   }),
 };
 
-function renderItems({ by, keys, totals, told, silent, oldestMs }: HotKeysView) {
-  return { by, items: keys, total: totals, nodes: { told, silent, oldestMs: Math.round(oldestMs) } };
+function renderItems({ by, keys, totals, reported, silent, oldestMs }: HotKeysView) {
+  return { by, items: keys, total: totals, nodes: { reported, silent, oldestMs: Math.round(oldestMs) } };
 }
 
 /** The hot keys of all nodes. */

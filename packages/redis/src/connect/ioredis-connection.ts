@@ -186,14 +186,14 @@ class IoredisConnection implements RedisConnection {
     if (this.#closed || this.#lender === undefined) return;
     const client = this.#lender.duplicate(this.#optionsFor(this.#lender));
     this.#client = client;
-    let told = false;
+    let reported = false;
     const tell = (error: Error): void => {
-      told = true;
+      reported = true;
       if (client === this.#client && !this.#closed) this.#listener.onLost(error);
     };
     client.on("connect", () => client.stream?.unref?.());
     client.on("ready", () => {
-      told = false;
+      reported = false;
       if (client !== this.#client || this.#closed) return;
       this.#reconnecting.succeeded();
       this.#listener.onReady();
@@ -201,8 +201,8 @@ class IoredisConnection implements RedisConnection {
     client.on("error", (error) => tell(withoutCommand(error)));
     // A server that shuts down in an orderly fashion leaves no error behind.
     client.on("close", () => {
-      if (!told) tell(new Error("the connection was closed"));
-      told = false;
+      if (!reported) tell(new Error("the connection was closed"));
+      reported = false;
       if (client === this.#client && !this.#closed) this.#reconnecting.later();
     });
   }

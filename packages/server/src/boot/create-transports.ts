@@ -232,17 +232,17 @@ function createTurnedAwayLog(
 /** How many times it was called since it last returned more than 0; 0 after `most` calls in this minute. */
 function perMinute(most: number): () => number {
   let asked = 0;
-  let told = 0;
+  let reported = 0;
   let beganMs = -Infinity;
   return () => {
     asked += 1;
     const nowMs = performance.now();
     if (nowMs - beganMs >= logEveryMs) {
       beganMs = nowMs;
-      told = 0;
+      reported = 0;
     }
-    if (told >= most) return 0;
-    told += 1;
+    if (reported >= most) return 0;
+    reported += 1;
     const since = asked;
     asked = 0;
     return since;

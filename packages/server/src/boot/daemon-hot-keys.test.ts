@@ -78,7 +78,7 @@ describe("a server without a policy store", () => {
     await ask(server, "whale", 1_000);
     await ask(server, "minnow", 450);
     const { items, hashed, nodes } = await hotKeys(server, "?by=rate&count=5");
-    expect([items.length, hashed, nodes]).toEqual([2, true, { told: 1, oldest_ms: 0 }]);
+    expect([items.length, hashed, nodes]).toEqual([2, true, { reported: 1, oldest_ms: 0 }]);
     for (const { subject } of items) expect(subject).toMatch(/^#[0-9a-f]{12}$/);
     expect(items[0]!.per_second).toBeGreaterThan(items[1]!.per_second);
     expect(items[0]!.denied_per_second).toBeGreaterThan(0);

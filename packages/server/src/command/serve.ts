@@ -86,7 +86,7 @@ interface Serving {
   readonly isTerminal: boolean;
 }
 
-/** Resolves when it is told to stop and has done so, with the signal that told. */
+/** Resolves after a signal to stop, once stopped, with that signal. */
 async function serveHere(
   { announce, stopping, isTerminal, ...serving }: Serving,
   signals: Signals,

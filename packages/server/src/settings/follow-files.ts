@@ -64,9 +64,9 @@ export async function followFiles<T>(options: FollowFilesOptions<T>): Promise<Fo
       doubted = undefined;
       looksSinceRefused = 0;
       const why = `${found}\n${error}`;
-      const told = refused === why;
+      const alreadyReported = refused === why;
       refused = why;
-      if (asked || !told) onRefused(error);
+      if (asked || !alreadyReported) onRefused(error);
     }
   }
 

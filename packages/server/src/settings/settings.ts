@@ -293,7 +293,7 @@ class CheckSettings {
     { from: 0, to: 10_000_000, fallback: 100_000 },
   );
   readonly ipv6PrefixBits: SettingEntry<number> = {
-    ...whole("--ipv6-prefix", "SLUICE_IPV6_PREFIX", "prefix length by which IPv6 clients are told apart", {
+    ...whole("--ipv6-prefix", "SLUICE_IPV6_PREFIX", "prefix length by which IPv6 clients are distinguished", {
       from: 1,
       to: 128,
       fallback: 64,

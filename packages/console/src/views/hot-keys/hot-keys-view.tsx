@@ -171,7 +171,7 @@ function rowsOf({ items, total, by }: HotKeysBody): readonly HotKeyRow[] {
 function Sources({ data: { nodes, total } }: { readonly data: HotKeysBody }): ReactNode {
   return (
     <>
-      {formatRate(total.per_second)} a second in all, reported by {formatNoun(nodes.told, "node")}
+      {formatRate(total.per_second)} a second in all, reported by {formatNoun(nodes.reported, "node")}
       {nodes.silent !== undefined && nodes.silent > 0 && `, ${nodes.silent} silent`}, {formatDuration(nodes.oldest_ms)}{" "}
       old at most
     </>

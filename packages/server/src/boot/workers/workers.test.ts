@@ -199,8 +199,8 @@ describe("several workers, one after another,", () => {
       const check = { dimensions: { user: `${folder} hot` } };
       await Promise.all(Array.from({ length: 30 }, () => ask({ url }, "/v1/check", { checks: [check, check] })));
       const { text } = await ask({ url }, "/v1/hot-keys?count=1");
-      const { nodes, items } = JSON.parse(text) as { nodes: { told: number }; items: { nodes: number }[] };
-      return [nodes.told, items[0]?.nodes];
+      const { nodes, items } = JSON.parse(text) as { nodes: { reported: number }; items: { nodes: number }[] };
+      return [nodes.reported, items[0]?.nodes];
     };
     await expect.poll(told, patience).toEqual([3, 3]);
   }, 120_000);

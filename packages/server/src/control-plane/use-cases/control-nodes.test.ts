@@ -50,7 +50,7 @@ describe("hot keys", () => {
       ["u1", 15],
       ["u2", 7],
     ]);
-    expect(hotKeys).toMatchObject({ told: 3, silent: 0, totals: { perSecond: 44 } });
+    expect(hotKeys).toMatchObject({ reported: 3, silent: 0, totals: { perSecond: 44 } });
     expect(hotKeys.oldestMs).toBeGreaterThanOrEqual(4_000);
   });
 
@@ -58,7 +58,7 @@ describe("hot keys", () => {
     await putNode("gone-1", { hot_keys: encodeReport(report("u1", 5)) }, 60_000);
     await putNode("older-1", { pid: 7 });
     await putNode("newer-1", { hot_keys: { another: "form" } });
-    expect(await control.nodes.hotKeys(viewer)).toMatchObject({ told: 1, silent: 2, keys: [{ perSecond: 10 }] });
+    expect(await control.nodes.hotKeys(viewer)).toMatchObject({ reported: 1, silent: 2, keys: [{ perSecond: 10 }] });
   });
 
   it("are those of one node, by its id or its name", async () => {
@@ -78,7 +78,7 @@ describe("hot keys", () => {
     const away = (): Promise<never> => Promise.reject(new PolicyStoreUnavailable("gone", { maybeDone: false }));
     const alone = await openTestControl({ store: { ...store, read: away }, hotKeys: async () => [own] });
     const hotKeys = await alone.nodes.hotKeys(viewer);
-    expect(hotKeys).toMatchObject({ told: 1, keys: [{ subject: "u1" }] });
+    expect(hotKeys).toMatchObject({ reported: 1, keys: [{ subject: "u1" }] });
     expect(hotKeys.silent).toBeUndefined();
     await expect(alone.nodes.hotKeys(createActor("check"))).rejects.toMatchObject({ code: "permission_denied" });
   });

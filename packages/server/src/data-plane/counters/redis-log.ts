@@ -128,8 +128,8 @@ export function withoutSecrets(text: string, secrets: readonly string[]): string
   const known = secrets.filter((secret) => secret !== "").sort((one, other) => other.length - one.length);
   const longest = known[0]?.length ?? 0;
   const looked = text.slice(0, maxReasonLength + longest);
-  const told = known.reduce((rest, secret) => rest.replaceAll(secret, "[redacted]"), looked);
-  if (looked.length === text.length) return told;
-  const kept = told.slice(0, Math.min(maxReasonLength, Math.max(told.length - longest, 0)));
+  const redacted = known.reduce((rest, secret) => rest.replaceAll(secret, "[redacted]"), looked);
+  if (looked.length === text.length) return redacted;
+  const kept = redacted.slice(0, Math.min(maxReasonLength, Math.max(redacted.length - longest, 0)));
   return `${kept}… (${text.length} characters)`;
 }

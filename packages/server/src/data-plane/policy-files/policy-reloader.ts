@@ -195,8 +195,8 @@ export class PolicyReloader {
     const problems = known ? error.problems : [{ path: [], message: `cannot be applied: ${error}` }];
     this.#status = { state: "stale", problems };
     metrics.countReload(false);
-    const told = { path, errors: problems.length, problems: problems.slice(0, maxLogged) };
-    log.error("policies.reload_failed", { ...told, ...(known ? {} : { err: error }) });
+    const fields = { path, errors: problems.length, problems: problems.slice(0, maxLogged) };
+    log.error("policies.reload_failed", { ...fields, ...(known ? {} : { err: error }) });
   }
 }
 

@@ -43,8 +43,8 @@ export function describeError(error: unknown, most: number = maxErrorFields): De
   if (!(error instanceof SluiceError) || isOurMistake(error.code)) return bare("internal", unforeseen);
   const { code, message, problems } = error;
   const fields = describeProblems(problems, most);
-  const told = most > 0 ? message : message.split("\n", 1)[0]!;
-  return { code, message: cutText(told, maxMessageLength), fields, more: problems.length - fields.length };
+  const shown = most > 0 ? message : message.split("\n", 1)[0]!;
+  return { code, message: cutText(shown, maxMessageLength), fields, more: problems.length - fields.length };
 }
 
 /** The first of several problems. */

@@ -35,7 +35,7 @@ describe("hot keys of several nodes", () => {
         { ...key("whale", 5, { scope: "ip" }), parts: 1 },
       ],
       totals: { perSecond: 161, deniedPerSecond: 9 },
-      told: 2,
+      reported: 2,
       oldestMs: 4_200,
     });
   });
@@ -63,7 +63,7 @@ describe("hot keys of several nodes", () => {
 
   it("are empty without reports", () => {
     expect(mergeHotKeys([])).toEqual({
-      ...{ by: "rate", keys: [], totals: { perSecond: 0, deniedPerSecond: 0 }, told: 0, oldestMs: 0 },
+      ...{ by: "rate", keys: [], totals: { perSecond: 0, deniedPerSecond: 0 }, reported: 0, oldestMs: 0 },
     });
   });
 });

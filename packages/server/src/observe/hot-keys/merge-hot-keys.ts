@@ -18,7 +18,7 @@ export interface MergedHotKeys {
   readonly keys: readonly SummedHotKey[];
   readonly totals: HotKeyTotals;
   /** How many nodes reported, and how old the oldest report is. */
-  readonly told: number;
+  readonly reported: number;
   readonly oldestMs: number;
 }
 
@@ -47,7 +47,7 @@ export function mergeHotKeys(
       perSecond: sum(({ perSecond }) => perSecond),
       deniedPerSecond: sum(({ deniedPerSecond }) => deniedPerSecond),
     },
-    told: reports.length,
+    reported: reports.length,
     oldestMs: reports.reduce((oldest, { ageMs }) => Math.max(oldest, ageMs), 0),
   };
 }

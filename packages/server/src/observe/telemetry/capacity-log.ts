@@ -61,7 +61,7 @@ export function createCapacityLog(
 
   function lookAtLimits(): void {
     const now = new Map<string, NearLimit>();
-    const told: { policy: string; checks: number; near: number; denied: number }[] = [];
+    const busy: { policy: string; checks: number; near: number; denied: number }[] = [];
     for (const one of nearLimits()) {
       now.set(one.policy, one);
       const then = before.get(one.policy);
@@ -71,15 +71,15 @@ export function createCapacityLog(
       if (nowMs() - (toldMs.get(one.policy) ?? -Infinity) < silentForMs) continue;
       toldMs.set(one.policy, nowMs());
       const denied = Math.max(0, one.denied - (then?.denied ?? 0));
-      told.push({ policy: one.policy, checks, near, denied });
+      busy.push({ policy: one.policy, checks, near, denied });
     }
     before = now;
     for (const policy of toldMs.keys()) if (!now.has(policy)) toldMs.delete(policy);
-    if (told.length === 0) return;
-    told.sort((a, b) => b.near / b.checks - a.near / a.checks);
+    if (busy.length === 0) return;
+    busy.sort((a, b) => b.near / b.checks - a.near / a.checks);
     log.warn("check.near_limits", {
-      policies: told.slice(0, maxTold),
-      ...(told.length > maxTold && { more: told.length - maxTold }),
+      policies: busy.slice(0, maxTold),
+      ...(busy.length > maxTold && { more: busy.length - maxTold }),
     });
   }
 

@@ -124,7 +124,7 @@ class OtlpSpan implements RequestSpan {
 
   #asking<T>(name: string, ask: () => T | Promise<T>, decisionsOf: (answer: T) => readonly Decision[]): T | Promise<T> {
     const startMs = epochMs();
-    const told = (answer: T): T => {
+    const decided = (answer: T): T => {
       const decisions = decisionsOf(answer);
       for (const decision of decisions) this.#note(decision);
       const [only] = decisions.length === 1 ? decisions : [undefined];
@@ -143,7 +143,7 @@ class OtlpSpan implements RequestSpan {
     };
     try {
       const answer = ask();
-      return answer instanceof Promise ? answer.then(told, refused) : told(answer);
+      return answer instanceof Promise ? answer.then(decided, refused) : decided(answer);
     } catch (error) {
       return refused(error);
     }

@@ -108,11 +108,11 @@ function isRare(decision: Decision): boolean {
 }
 
 function writeMs(at: number, ms: number | undefined, writer: PlainWriter): void {
-  const told = whole(ms);
-  if (told === undefined) return;
+  const rounded = whole(ms);
+  if (rounded === undefined) return;
   // The same bytes as of an int64, for which numbers become BigInts first.
-  if (told >= 0 && told <= 0xffff_ffff) writer.uint32(at).uint32(told);
-  else writer.uint32(at).int64(told);
+  if (rounded >= 0 && rounded <= 0xffff_ffff) writer.uint32(at).uint32(rounded);
+  else writer.uint32(at).int64(rounded);
 }
 
 /** What decisions say of the limit that speaks, apart from how it stands. */

@@ -26,10 +26,10 @@ export function checkResults(
   let fieldsLeft = maxBatchFields;
 
   function refused(error: unknown): DescribedError {
-    const told = describeError(error, Math.min(maxErrorFields, fieldsLeft));
-    fieldsLeft -= told.fields.length;
+    const described = describeError(error, Math.min(maxErrorFields, fieldsLeft));
+    fieldsLeft -= described.fields.length;
     if (isOurs(error)) context.log.error("check.failed_in_batch", { err: error, method: "CheckBatch" });
-    return told;
+    return described;
   }
 
   function decideCheck(check: CheckMessage): CheckResult | Promise<CheckResult> {

@@ -54,8 +54,8 @@ const maxDescriptionLength = 200;
 export function renderStatus(error: unknown): StatusObject {
   const metadata = new Metadata();
   if (error instanceof DeadlineOver) return { code: status.DEADLINE_EXCEEDED, details: error.message, metadata };
-  const { code, message: told, fields } = describeError(error);
-  const message = fitting(told);
+  const { code, message: text, fields } = describeError(error);
+  const message = fitting(text);
   metadata.set("sluice-code", code);
   const more = error instanceof VersionConflict ? { current_version: String(error.currentVersion) } : {};
   const info = ErrorInfo.encode({ reason: code, domain: "sluice", metadata: more }).finish();

@@ -14,7 +14,7 @@ import { readMessage } from "./read-message.ts";
 
 /** A call with one answer, as an engine carries it. */
 export interface UnaryCall extends CallInfo {
-  /** Whether the caller has left, or has been told that it is too late. The engine has counted the call then. */
+  /** Whether the caller has left, or has an answer that it is too late. The engine has counted the call then. */
   readonly isOver: boolean;
   readonly carrier: TraceCarrier;
   /** Sends the answer, and ends the call. Throws, with nothing sent, if it cannot be encoded. */
@@ -67,13 +67,13 @@ export class MethodRunner {
       span?.end({ status: "OK" });
     };
     const fail = (error: unknown): void => {
-      const told = this.statusFrom(error);
+      const refusal = this.statusFrom(error);
       if (!call.isOver) {
-        this.count(told.code, startedMs);
-        call.refuse(told);
+        this.count(refusal.code, startedMs);
+        call.refuse(refusal);
       }
       call.settled();
-      span?.end({ status: status[told.code], error: isOurs(error) ? "internal" : undefined });
+      span?.end({ status: status[refusal.code], error: isOurs(error) ? "internal" : undefined });
     };
     try {
       const traced = span === undefined ? context : { ...context, decide: span.around(context.decide) };

@@ -13,8 +13,8 @@ export function answerClientError(error: ClientError, socket: Socket): void {
     socket.destroy();
     return;
   }
-  const [status, told] = clientErrors[error.code ?? ""] ?? [400, "this is not an HTTP/1.1 request"];
-  const detail = typeof told === "string" ? told : told(error, socket);
+  const [status, text] = clientErrors[error.code ?? ""] ?? [400, "this is not an HTTP/1.1 request"];
+  const detail = typeof text === "string" ? text : text(error, socket);
   const { title, ...rest } = renderErrorBody(status, "invalid_request", detail);
   const body = JSON.stringify({ title, ...rest });
   socket.end(

@@ -36,17 +36,18 @@ export function expectBody(
   maxBytes: number,
   types: readonly BodyType[] | "untyped" = jsonOnly,
 ): BodyType | "nothing" | RefusedBody {
-  const { "content-length": told, "transfer-encoding": encoding, "content-type": contentType } = headers;
+  const { "content-length": declared, "transfer-encoding": encoding, "content-type": contentType } = headers;
   const { "content-encoding": coding } = headers;
-  if (contentType === undefined && encoding === undefined && (told === undefined || told === "0")) return "nothing";
+  if (contentType === undefined && encoding === undefined && (declared === undefined || declared === "0"))
+    return "nothing";
   const type = types === "untyped" ? "json" : findBodyType(contentType);
   if (type === undefined || (types !== "untyped" && !types.includes(type)))
     return { kind: "refused", error: ofAnotherType(contentType, types), close: false };
   if (coding !== undefined && coding.toLowerCase() !== "identity")
     return { kind: "refused", error: compressed(coding), close: false };
-  if (told !== undefined && Number(told) > maxBytes) {
-    const close = Number(told) > maxDroppedBytes;
-    return { kind: "refused", error: renderError(tooLarge(Number(told), maxBytes)), close };
+  if (declared !== undefined && Number(declared) > maxBytes) {
+    const close = Number(declared) > maxDroppedBytes;
+    return { kind: "refused", error: renderError(tooLarge(Number(declared), maxBytes)), close };
   }
   return type;
 }

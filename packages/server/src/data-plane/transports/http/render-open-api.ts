@@ -123,9 +123,9 @@ function renderPathParameters({ path, pathParameters = {} }: DescribedRoute): re
 }
 
 function renderParameters(where: "header" | "query", all: DescribedRoute["query"] = {}): readonly Json[] {
-  return Object.entries(all).map(([name, told]) => {
-    if (typeof told === "string") return { name, in: where, description: told, schema: words };
-    const { description, ...schema } = told;
+  return Object.entries(all).map(([name, parameter]) => {
+    if (typeof parameter === "string") return { name, in: where, description: parameter, schema: words };
+    const { description, ...schema } = parameter;
     return { name, in: where, description, schema };
   });
 }
@@ -158,7 +158,7 @@ function renderAnswer({
       name,
       { $ref: `#/components/headers/${name}` },
     ]),
-    ...Object.entries(headers).map(([name, told]) => [name, { description: told, schema: words }]),
+    ...Object.entries(headers).map(([name, text]) => [name, { description: text, schema: words }]),
   ];
   return {
     description,

@@ -85,12 +85,12 @@ export function createDispatch(commands: readonly Command[], { metrics, log, tra
       return reply;
     }
     const sinceMs = performance.now();
-    const told = (text: string): string => {
+    const answer = (text: string): string => {
       tell(place, isError(text), sinceMs, performance.now());
       span?.end({ status: isError(text) ? "error" : "answered" });
       return text;
     };
-    return reply.then(told, (error: unknown) => told(refuse(place, error)));
+    return reply.then(answer, (error: unknown) => answer(refuse(place, error)));
   }
 
   return {

@@ -44,6 +44,6 @@ function deniedAs403(response: HttpResponse): HttpResponse {
 }
 
 function invalid(what: string, problems: readonly Problem[]): SluiceError {
-  const told = problems.map(({ path, message }) => `${path.join(".")} ${message}`).join("; ");
-  return new SluiceError("invalid_request", `wrong ${what}: ${told}`, problems);
+  const listed = problems.map(({ path, message }) => `${path.join(".")} ${message}`).join("; ");
+  return new SluiceError("invalid_request", `wrong ${what}: ${listed}`, problems);
 }

@@ -43,7 +43,7 @@ export const leaseShape: Shape<LeaseBody> = refine(
       settled: described(settled, "What became of the last grant: each unit at most once."),
     },
   ),
-  ({ check, want = 0, hold_ms: holdMs, settled: told }) => ({ check, want, holdMs, settled: told }),
+  ({ check, want = 0, hold_ms: holdMs, settled }) => ({ check, want, holdMs, settled }),
 );
 
 /** POST /v1/lease: takes units at once, to be spent by the client; renews them, and takes back what is left. */
