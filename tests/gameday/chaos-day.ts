@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { startCluster, type TestCluster, type TestServer, waitUntil } from "@sluice/test-servers";
-import { createRandom } from "../../bench/measure/draw-keys.ts";
+import { createDraw } from "../leases/play-leases.ts";
 import { type DayNotes, type GameDay, gameDay, type PlayOptions } from "./game-day.ts";
 import { beyondBound, type SubjectLimit } from "./judge-subjects.ts";
 import { type OpenServers, openServers } from "./open-servers.ts";
@@ -107,7 +107,7 @@ const day: GameDay<Key> = {
 
 async function run(notes: DayNotes<Key>, course: Course, cluster: TestCluster, fleet: OpenServers): Promise<void> {
   const seed = Math.floor(Math.random() * 2 ** 31);
-  const random = createRandom(seed);
+  const random = createDraw(seed);
   const traffic = new PacedTraffic(
     fleet.limiters,
     (subject) => ({ dimensions: { endpoint: `/${subject.split(" ")[0]}`, user: subject } }),

@@ -3,8 +3,8 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startServer, waitUntil } from "@sluice/test-servers";
-import { createRandom } from "../../bench/measure/draw-keys.ts";
 import { decide, steerWell } from "../control-plane/start-fleet.ts";
+import { createDraw } from "../leases/play-leases.ts";
 import type { Sluice } from "../restart/start-sluice.ts";
 import { type DayNotes, type GameDay, gameDay, type PlayOptions } from "./game-day.ts";
 import { beyondBound, limitOf, type SubjectLimit } from "./judge-subjects.ts";
@@ -111,7 +111,7 @@ const readAheadMs = async (server: Sluice): Promise<number> =>
 
 async function run(notes: DayNotes<Key>, options: PlayOptions, fleet: OpenServers): Promise<void> {
   const [stepped, other] = fleet.servers as [Sluice, Sluice];
-  const traffic = new PacedTraffic(fleet.limiters, (user) => ({ dimensions: { user } }), createRandom(3));
+  const traffic = new PacedTraffic(fleet.limiters, (user) => ({ dimensions: { user } }), createDraw(3));
   const over = new AbortController();
   const running = traffic.run(() => rates, Number.POSITIVE_INFINITY, over.signal);
   const beganMs = performance.now();
@@ -208,6 +208,6 @@ async function killSwitch(
 }
 
 const isAllowed = async (server: Sluice): Promise<boolean> =>
-  (await decide(server, "elsewhere", "anyone"))["allowed"] === true;
+  (await decide(server, "elsewhere", "anyone")).allowed === true;
 
 export const clockDay: GameDay = gameDay(day);

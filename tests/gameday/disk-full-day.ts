@@ -4,7 +4,6 @@ import { mkdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startPostgres, startServer, type TestPostgres, waitUntil } from "@sluice/test-servers";
-import { createRandom } from "../../bench/measure/draw-keys.ts";
 import {
   createFleet,
   createPolicyDocument,
@@ -13,8 +12,9 @@ import {
   steer,
   steerWell,
 } from "../control-plane/start-fleet.ts";
+import { createDraw } from "../leases/play-leases.ts";
 import { main, type Sluice, startCommand } from "../restart/start-sluice.ts";
-import { type DayNotes, type GameDay, gameDay, type PlayOptions } from "./game-day.ts";
+import { type DayNotes, type GameDay, gameDay } from "./game-day.ts";
 import { connectTo } from "./open-servers.ts";
 import { PacedTraffic } from "./paced-traffic.ts";
 
@@ -66,20 +66,17 @@ async function startOnSmallDisk(env: Readonly<Record<string, string>>, disk: str
 }
 
 async function onSqlite(notes: DayNotes<Key>): Promise<void> {
-  let fleet: Fleet | undefined;
   const valkey = notes.opened(await startServer({ flavor: "valkey" }));
-  const opened = notes.opened(
+  const fleet = notes.opened(
     await createFleet({ SLUICE_REDIS_URL: valkey.url }, async (env) => {
-      const disk = join(opened.folder, "disk");
+      const disk = join(fleet.folder, "disk");
       await mkdir(disk, { recursive: true });
       return startOnSmallDisk({ ...env, SLUICE_STORE_URL: `sqlite:${join(disk, "store.db")}` }, disk);
     }),
   );
-  fleet = opened;
   const server = await fleet.start("one");
   const disk = join(`/proc/${server.pid}/root`, fleet.folder, "disk");
   const drill = await playFull(
-    notes,
     fleet,
     [server],
     () => fillDisk(disk),
@@ -142,7 +139,6 @@ interface Drill {
 const limits = { first: 1_000_000, refused: 3_000_000, again: 4_000_000 };
 
 async function playFull(
-  _notes: DayNotes<Key>,
   fleet: Fleet,
   servers: readonly Sluice[],
   fill: () => void | Promise<void>,
@@ -153,7 +149,7 @@ async function playFull(
     steerWell(first, fleet, "POST", "/import", JSON.stringify({ policies: [createPolicyDocument("p", limit)] }));
   await import_(limits.first);
   const limiters = servers.map(connectTo);
-  const traffic = new PacedTraffic(limiters, (user) => ({ dimensions: { user, endpoint: "/p" } }), createRandom(5));
+  const traffic = new PacedTraffic(limiters, (user) => ({ dimensions: { user, endpoint: "/p" } }), createDraw(5));
   const over = new AbortController();
   const running = traffic.run(() => [["u", 100]], Number.POSITIVE_INFINITY, over.signal);
   const refused: string[] = [];
@@ -175,8 +171,8 @@ async function playFull(
       if (status < 300) {
         accepted += 1;
         lastLimit = limit;
-      } else if (status === 503 && body["code"] === "policy_store_unavailable")
-        refused.push(`${status} ${body["code"]}: ${body["message"] ?? body["detail"]}`);
+      } else if (status === 503 && body.code === "policy_store_unavailable")
+        refused.push(`${status} ${body.code}: ${body.message ?? body.detail}`);
       else otherErrors.push(`${status} ${JSON.stringify(body)}`);
     }
     for (const server of servers) {
@@ -202,7 +198,7 @@ async function playFull(
       await waitUntil(
         "the change is in force",
         patienceMs,
-        async () => (await decide(server))["limit"] === lastLimit || undefined,
+        async () => (await decide(server)).limit === lastLimit || undefined,
       );
     }
   } finally {
@@ -221,7 +217,7 @@ async function playFull(
 
 async function readVersion(server: Sluice, fleet: Fleet): Promise<number | undefined> {
   const { status, body } = await steer(server, fleet, "GET", "/policies/p/versions");
-  const [latest] = (body["items"] ?? []) as readonly { readonly version: number }[];
+  const [latest] = (body.items ?? []) as readonly { readonly version: number }[];
   return status === 200 ? latest?.version : undefined;
 }
 
@@ -259,7 +255,7 @@ async function onPostgres(notes: DayNotes<Key>): Promise<void> {
     rmSync(join(disk, "filler"));
     if (!(await postgres.psql("select 1").catch(() => ""))) await postgres.start();
   };
-  const drill = await playFull(notes, fleet, servers, fill, free);
+  const drill = await playFull(fleet, servers, fill, free);
   const problems = [
     ...(drill.failed + drill.wrong === 0
       ? []

@@ -20,12 +20,15 @@ export async function playGameDay(day: GameDay, options: PlayOptions): Promise<D
     },
   };
   let failure: string | undefined;
-  try {
-    await day.play(notes, options);
-  } catch (error) {
-    failure = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  }
-  for (const one of opened.toReversed()) await one.close();
+  const attempt = async (work: () => Promise<unknown>): Promise<void> => {
+    try {
+      await work();
+    } catch (error) {
+      failure ??= error instanceof Error ? (error.stack ?? error.message) : String(error);
+    }
+  };
+  await attempt(() => day.play(notes, options));
+  for (const one of opened.toReversed()) await attempt(() => one.close());
   return {
     day: day.name,
     form: options.form,

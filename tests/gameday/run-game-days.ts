@@ -1,32 +1,99 @@
-// npm run gameday [-- NAME… --list --write --json --bounded --soak-minutes 30 --from COMMIT]: plays game days on real servers.
-import { parseArgs } from "node:util";
-import type { DayResult, PlayOptions } from "./game-day.ts";
+// npm run gameday [-- NAME… --list --write --json --bounded --soak-minutes N --from COMMIT]: plays game days on real servers.
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpus, loadavg, totalmem, type } from "node:os";
+import { fileURLToPath } from "node:url";
+import type { DayResult, GameDay } from "./game-day.ts";
 import { gameDays } from "./game-days.ts";
 import { findBroken, playGameDay } from "./play-game-day.ts";
+import { type Orders, readOrders } from "./read-orders.ts";
+import { type Played, renderGameDayPage } from "./render-game-day-page.ts";
+import { renderPlot } from "./render-plot.ts";
+import { seconds } from "./render-quantity.ts";
 
-const { values: args, positionals: names } = parseArgs({
-  allowPositionals: true,
-  options: {
-    list: { type: "boolean", default: false },
-    write: { type: "boolean", default: false },
-    json: { type: "boolean", default: false },
-    bounded: { type: "boolean", default: false },
-    "soak-minutes": { type: "string", default: "30" },
-    from: { type: "string" },
-  },
-});
-const options: PlayOptions = {
-  form: args.bounded ? "bounded" : "full",
-  soakMinutes: Number(args["soak-minutes"]),
-};
-const results: DayResult[] = [];
-for (const day of gameDays.filter(({ name }) => names.length === 0 || names.includes(name))) {
-  const result = await playGameDay(day, options);
-  results.push(result);
-  for (const { held, text, measured } of result.verdicts)
-    console.log(`${held ? "✓" : "✗"} ${day.name}: ${text}: ${measured}`);
-  for (const { text } of result.facts) console.log(`    ${text}`);
-  if (result.failure) console.log(result.failure);
-  console.log(`  ${(result.tookMs / 1000).toFixed(1)} s`);
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const page = `${root}docs/game-days.md`;
+const plots = `${root}docs/images/game-days`;
+
+const orders = readOrders(process.argv.slice(2), gameDays);
+switch (orders.kind) {
+  case "help":
+    process.stdout.write(orders.text);
+    break;
+  case "problem":
+    process.stderr.write(`${orders.message}\nnpm run gameday -- --help shows the options.\n`);
+    process.exitCode = 2;
+    break;
+  case "list":
+    list(orders);
+    break;
+  case "play":
+    await play(orders);
 }
-process.exitCode = results.some((one) => findBroken(one).length > 0) ? 1 : 0;
+
+function list({ days, json }: Orders & { kind: "list" }): void {
+  const listed = days.map(({ name, title, promises }) => ({ name, title, promises: Object.values(promises) }));
+  const lines = listed.map(({ name, title, promises }) =>
+    [`${name}  ${title}`, ...promises.map(({ text, timed }) => `    ${text}${timed ? " (timed)" : ""}`)].join("\n"),
+  );
+  process.stdout.write(`${json ? JSON.stringify(listed, null, 2) : lines.join("\n")}\n`);
+}
+
+async function play({ days, options, write, json }: Orders & { kind: "play" }): Promise<void> {
+  const progress = json ? process.stderr : process.stdout;
+  const commit = describeCommit();
+  const all: Played[] = [];
+  for (const day of days) {
+    const began = { at: new Date().toISOString(), commit, machine: describeMachine() };
+    const result = await playGameDay(day, options);
+    const played: Played = { ...began, done: day.done(options), result, title: day.title };
+    all.push(played);
+    progress.write(renderProgress(day, result));
+    if (write) writeReport(played);
+  }
+  if (json) process.stdout.write(`${JSON.stringify(all, null, 2)}\n`);
+  process.exitCode = all.some(({ result }) => findBroken(result).length > 0) ? 1 : 0;
+}
+
+function renderProgress({ name }: GameDay, { verdicts, facts, failure, tookMs }: DayResult): string {
+  const lines = [
+    ...verdicts.map(({ held, text, measured }) => `${held ? "✓" : "✗"} ${name}: ${text}: ${measured}`),
+    ...facts.map(({ text }) => `    ${text}`),
+    ...(failure === undefined ? [] : [failure]),
+    `  ${seconds(tookMs)}`,
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+/** As soon as a day is over, so that a later one that fails loses nothing. */
+function writeReport(played: Played): void {
+  mkdirSync(plots, { recursive: true });
+  for (const plot of played.result.plots) writeFileSync(`${plots}/${plot.name}.svg`, renderPlot(plot));
+  let before = "";
+  try {
+    before = readFileSync(page, "utf8");
+  } catch {
+    // The first one.
+  }
+  writeFileSync(page, renderGameDayPage(before, played, gameDays));
+}
+
+function describeCommit(): string {
+  const git = (...args: readonly string[]): string => execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim();
+  try {
+    const changed = git("status", "--porcelain") === "" ? "" : ", with changes";
+    return `${git("rev-parse", "--short=10", "HEAD")}${changed}`;
+  } catch {
+    return "unknown";
+  }
+}
+
+function describeMachine(): string {
+  const [cpu] = cpus();
+  const [load = 0] = loadavg();
+  const memory = Math.round(totalmem() / 2 ** 30);
+  return (
+    `${cpus().length} cores (${cpu?.model.trim() || "unknown"}), ${memory} GiB, ${type()}, Node ${process.versions.node}; ` +
+    `its load was ${load.toFixed(1)} when the day began`
+  );
+}

@@ -51,7 +51,7 @@ const day: GameDay<Key> = {
     );
     notes.judge("heap", heap_mib.per_minute <= mostPerMinute, `${heap_mib.per_minute} MiB a minute`);
     notes.fact(
-      `heap ${heap_mib.first} → ${heap_mib.last} MiB, resident ${resident_mib.first} → ${resident_mib.last} MiB, in ${samples.length} rounds`,
+      `heap ${heap_mib.first} → ${heap_mib.last} MiB, resident ${resident_mib.first} → ${resident_mib.last} MiB (${resident_mib.per_minute} MiB a minute), in ${samples.length} rounds`,
       "timed",
     );
     notes.plot({

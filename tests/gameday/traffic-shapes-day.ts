@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { fileSource, readBytes } from "@sluice/simulate/logs";
 import { startServer } from "@sluice/test-servers";
 import type { CheckRequest } from "sluice";
-import { createRandom } from "../../bench/measure/draw-keys.ts";
+import { createDraw } from "../leases/play-leases.ts";
 import { main } from "../restart/start-sluice.ts";
 import { type DayNotes, type GameDay, gameDay, type PlayOptions } from "./game-day.ts";
 import { beyondBound, limitOf, shareOfExact } from "./judge-subjects.ts";
@@ -92,7 +92,7 @@ function openRecording(count: number, redis: string): Promise<OpenServers> {
 
 async function drive(notes: DayNotes<Key>, fleet: OpenServers, shape: Shape, forMs: number): Promise<readonly Sent[]> {
   const createRequest = (user: string): CheckRequest => ({ dimensions: { user } });
-  const traffic = new PacedTraffic(fleet.limiters, createRequest, createRandom(7));
+  const traffic = new PacedTraffic(fleet.limiters, createRequest, createDraw(7));
   const beganMs = performance.now();
   await traffic.run(shape.rates, forMs);
   if (shape.name === "bursty") {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { startServer } from "@sluice/test-servers";
 import type { CheckRequest } from "sluice";
-import { createRandom } from "../../bench/measure/draw-keys.ts";
+import { createDraw } from "../leases/play-leases.ts";
 import { type DayNotes, type GameDay, gameDay, type PlayOptions } from "./game-day.ts";
 import { beyondBound, limitOf, type SubjectLimit, shareOfExact } from "./judge-subjects.ts";
 import { type OpenServers, openServers } from "./open-servers.ts";
@@ -104,7 +104,7 @@ async function drive(course: Course, fleet: OpenServers, run: "within" | "beyond
   const createRequest = (subject: string): CheckRequest => ({
     dimensions: { tenant: `${subject} ${run}`, endpoint: subject === "whale" ? `/${run}` : "/tenants" },
   });
-  const traffic = new PacedTraffic(fleet.limiters, createRequest, createRandom(11));
+  const traffic = new PacedTraffic(fleet.limiters, createRequest, createDraw(11));
   const over = new AbortController();
   const samples: Sample[] = [];
   const beganMs = performance.now();
