@@ -33,6 +33,7 @@ export function openTopology(servers: RedisServers, listener: TopologyListener, 
               connectNodeRedis({
                 username: servers.sentinelUsername,
                 password: servers.sentinelPassword,
+                readPassword: servers.readSentinelPassword,
                 tls: servers.tls,
                 connectTimeoutMs: servers.connectTimeoutMs,
               }),

@@ -163,12 +163,9 @@ async function watch(
 async function findServer(servers: RedisServers, attempt: number): Promise<Address> {
   const address = servers.addresses[attempt % servers.addresses.length]!;
   if (servers.kind !== "sentinel") return address;
-  const { sentinelUsername: username, sentinelPassword: password, tls, masterName = "mymaster" } = servers;
-  const client = createOne(
-    address,
-    { username, password, tls, connectTimeoutMs: servers.connectTimeoutMs },
-    () => undefined,
-  );
+  const { sentinelUsername: username, sentinelPassword: password, readSentinelPassword: readPassword } = servers;
+  const { tls, connectTimeoutMs, masterName = "mymaster" } = servers;
+  const client = createOne(address, { username, password, readPassword, tls, connectTimeoutMs }, () => undefined);
   try {
     await connectOne(client);
     const question = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName];

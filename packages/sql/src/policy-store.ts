@@ -57,6 +57,8 @@ export interface PolicyStoreOptions {
    * or `sqlite::memory:` for a store that is gone when it is closed.
    */
   readonly url: string;
+  /** Reads the password, for each new connection, if the URL has none: for one that is rotated. */
+  readonly readPassword?: (() => Promise<string>) | undefined;
   /** The name that PostgreSQL shows for these connections. */
   readonly applicationName?: string | undefined;
   /** Whether changes are announced by NOTIFY, if the server has it. Absent: yes. */

@@ -33,15 +33,15 @@ const idleTimeouts = 1.5;
 
 /** PostgreSQL, or a server that speaks its protocol and dialect. */
 export async function openPostgres({
-  url,
-  applicationName,
   notify = true,
   connectTimeoutMs = 5_000,
   statementTimeoutMs = 10_000,
+  ...address
 }: PolicyStoreOptions): Promise<Database> {
-  const { config, where } = findPostgres(url, applicationName);
+  const { config, Client, where } = findPostgres(address);
   const pool = new pg.Pool({
     ...config,
+    Client,
     max: maxConnections,
     connectionTimeoutMillis: connectTimeoutMs,
     idleTimeoutMillis: idleForMs,

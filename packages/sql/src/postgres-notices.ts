@@ -1,5 +1,5 @@
 import pg from "pg";
-import { cutConnection, findPostgres } from "./postgres-client.ts";
+import { cutConnection, findPostgres, type PostgresPlace } from "./postgres-client.ts";
 
 const firstPauseMs = 100;
 const maxPauseMs = 5_000;
@@ -10,6 +10,8 @@ export interface PostgresListenerOptions {
   readonly url: string;
   readonly channel: string;
   readonly applicationName?: string | undefined;
+  /** Reads the password, for each new connection, if the URL has none. */
+  readonly readPassword?: (() => Promise<string>) | undefined;
   /** How often to check that the server answers. */
   readonly probeEveryMs?: number | undefined;
   /** How long connecting and answering may take. */
@@ -35,15 +37,14 @@ export interface PostgresListener {
  * up on one that has no LISTEN.
  */
 export function openPostgresListener(options: PostgresListenerOptions): PostgresListener {
-  const place = findPostgres(options.url, options.applicationName);
-  const listener = new Listener(options, place.config);
+  const listener = new Listener(options, findPostgres(options));
   listener.open();
   return listener;
 }
 
 class Listener implements PostgresListener {
   readonly #options: PostgresListenerOptions;
-  readonly #config: pg.ClientConfig;
+  readonly #place: PostgresPlace;
   readonly #probeEveryMs: number;
   readonly #answerWithinMs: number;
   #client: pg.Client | undefined;
@@ -52,15 +53,16 @@ class Listener implements PostgresListener {
   #reported: ListenerState | undefined;
   #closed = false;
 
-  constructor(options: PostgresListenerOptions, config: pg.ClientConfig) {
+  constructor(options: PostgresListenerOptions, place: PostgresPlace) {
     this.#options = options;
-    this.#config = config;
+    this.#place = place;
     this.#probeEveryMs = options.probeEveryMs ?? 15_000;
     this.#answerWithinMs = options.answerWithinMs ?? 5_000;
   }
 
   open(): void {
-    const client = new pg.Client({ ...this.#config, connectionTimeoutMillis: this.#answerWithinMs });
+    const { Client, config } = this.#place;
+    const client = new Client({ ...config, connectionTimeoutMillis: this.#answerWithinMs });
     this.#client = client;
     client.on("notification", ({ payload }) => this.#options.onMessage(payload ?? ""));
     client.on("error", (error) => this.#lose(client, error.message));

@@ -22,6 +22,7 @@ type TokenOptions = NewTokenOptions &
     readonly entry?: boolean;
     /** `true`: the one that the environment names. */
     readonly store?: string | true;
+    readonly storePasswordFile?: string;
   };
 
 /** `sluice token …`: of the policy store, and of files. */
@@ -48,6 +49,10 @@ export function addTokenCommands(
         "make it at the policy store itself (SLUICE_STORE_URL), for when no token is left; asks no control plane",
       )
       .option(
+        "--store-password-file <path>",
+        "with --store: file with its password, if the address has none (SLUICE_STORE_PASSWORD_FILE)",
+      )
+      .option(
         "--file <path>",
         "add it to this file of tokens, which is made where there is none; asks no control plane",
       )
@@ -65,8 +70,10 @@ export function addTokenCommands(
       refuseBeside("--store asks no control plane and no file", options, ["admin", "tokenFile", "ca", "file", "entry"]);
       const url = store === true ? env.SLUICE_STORE_URL : store;
       if (!url) throw new CommandError("--store needs the address of the policy store, there or in SLUICE_STORE_URL");
-      return finish(await makeTokenAtStore(url, options, terminal));
+      const passwordFile = options.storePasswordFile ?? (env.SLUICE_STORE_PASSWORD_FILE || undefined);
+      return finish(await makeTokenAtStore({ url, passwordFile }, options, terminal));
     }
+    refuseBeside("only --store has a password", options, ["storePasswordFile"]);
     if (options.file === undefined && options.entry !== true)
       return run(options, (session) => makeStoredToken(options, session));
     if (options.file !== undefined) refuseBeside("--file adds the entry itself", options, ["entry"]);
@@ -95,11 +102,15 @@ export function addTokenCommands(
 }
 
 /** For when no token is left: everyone who can write to the database may make one. */
-async function makeTokenAtStore(url: string, options: TokenOptions, terminal: Terminal): Promise<ExitCode> {
+async function makeTokenAtStore(
+  store: { readonly url: string; readonly passwordFile: string | undefined },
+  options: TokenOptions,
+  terminal: Terminal,
+): Promise<ExitCode> {
   const request = parseNewToken(options, Date.now());
   const server = await loadServerCommands("sluice token make --store");
   const { why, dryRun } = options;
-  const body = await runInServer(server, () => server.makeTokenAtStore(url, { ...request, why, dryRun }));
+  const body = await runInServer(server, () => server.makeTokenAtStore(store, { ...request, why, dryRun }));
   const { token = "", expires_ms: expiresMs } = body.token;
   writeToken({ request, token, expiresMs, body }, options, terminal);
   return 0;

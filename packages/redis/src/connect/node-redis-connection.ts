@@ -13,6 +13,8 @@ import {
 export interface ConnectionOptions {
   readonly username?: string | undefined;
   readonly password?: string | undefined;
+  /** Reads the password, for each new connection. Used in place of `password`, for one that is rotated. */
+  readonly readPassword?: (() => Promise<string>) | undefined;
   readonly database?: number | undefined;
   /** PEM texts; absent: no TLS. An empty object is TLS with the machine's own authorities. */
   readonly tls?: TlsOptions | undefined;
@@ -177,7 +179,7 @@ function openClient(address: Address, options: ConnectionOptions): NodeRedisClie
 /** Where a node-redis client connects to, and as whom. It does not reconnect: its timer would keep a process alive. */
 export function clientOptions(
   address: Address,
-  { username, password, database, tls, connectTimeoutMs = 2000 }: ConnectionOptions,
+  { username, password, readPassword, database, tls, connectTimeoutMs = 2000 }: ConnectionOptions,
 ): NonNullable<Parameters<typeof createClient>[0]> {
   const common = { reconnectStrategy: false as const, connectTimeout: connectTimeoutMs, keepAlive: true };
   const socket =
@@ -189,9 +191,18 @@ export function clientOptions(
   return {
     socket,
     ...(username === undefined ? {} : { username }),
-    ...(password === undefined ? {} : { password }),
+    ...(password === undefined || readPassword !== undefined ? {} : { password }),
+    ...(readPassword === undefined ? {} : { credentialsProvider: renderProvider(username, readPassword) }),
     ...(database === undefined ? {} : { database }),
   };
+}
+
+function renderProvider(username: string | undefined, readPassword: () => Promise<string>) {
+  const credentials = async () => ({
+    password: await readPassword(),
+    ...(username === undefined ? {} : { username }),
+  });
+  return { type: "async-credentials-provider" as const, credentials };
 }
 
 function renderPlace(address: Address): object {

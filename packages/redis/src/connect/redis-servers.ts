@@ -13,6 +13,8 @@ export interface RedisServers extends ConnectionOptions {
   /** Sentinel: our credentials for the Sentinels themselves. */
   readonly sentinelUsername?: string | undefined;
   readonly sentinelPassword?: string | undefined;
+  /** The same as `readPassword`, for the Sentinels. */
+  readonly readSentinelPassword?: (() => Promise<string>) | undefined;
   /** Opens connections another way, such as through an ioredis client; see `connectIoredis`. */
   readonly connect?: Connect | undefined;
   /** Sentinel: the same for connections to the Sentinels. */
@@ -79,8 +81,10 @@ const serverForms: OptionForms<RedisServers> = {
   masterName: aText,
   username: aText,
   password: { ...aText, secret: true },
+  readPassword: aFunction,
   sentinelUsername: aText,
   sentinelPassword: { ...aText, secret: true },
+  readSentinelPassword: aFunction,
   database: numberFrom(0),
   tls: anObject,
   connectTimeoutMs: numberFrom(1),

@@ -11,7 +11,8 @@ it("makes a token in PostgreSQL while servers run, and says if PostgreSQL is una
   const store = await openPolicyStore({ url });
   const control = await openTestControl({ store });
   await control.policies.put(admin, "orders", document("10/s"));
-  const make = () => makeTokenAtStore(url, { name: "rescue", role: "admin", team: undefined, expiresMs: undefined });
+  const make = () =>
+    makeTokenAtStore({ url }, { name: "rescue", role: "admin", team: undefined, expiresMs: undefined });
   const { token } = await make();
   const tokens = await store.read((view) => view.tokens());
   expect(tokens).toMatchObject([{ name: "rescue", role: "admin", sha256: tokenDigest(token.token!) }]);

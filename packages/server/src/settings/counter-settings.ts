@@ -73,6 +73,11 @@ export class RedisSettings {
     "password for servers whose address has none",
     { value: "<password>" },
   );
+  readonly redisPasswordFile: SettingEntry<string | undefined> = path(
+    "--redis-password-file",
+    "SLUICE_REDIS_PASSWORD_FILE",
+    "file with the password for servers whose address has none, read again for every connection",
+  );
   readonly redisSentinelUsername: SettingEntry<string | undefined> = text(
     undefined,
     "SLUICE_REDIS_SENTINEL_USERNAME",
@@ -84,6 +89,11 @@ export class RedisSettings {
     "SLUICE_REDIS_SENTINEL_PASSWORD",
     "password for the Sentinels themselves",
     { value: "<password>" },
+  );
+  readonly redisSentinelPasswordFile: SettingEntry<string | undefined> = path(
+    "--redis-sentinel-password-file",
+    "SLUICE_REDIS_SENTINEL_PASSWORD_FILE",
+    "file with the password for the Sentinels themselves, read again for every connection",
   );
   /** There is one connection to each server, so this limits nothing, but triggers a warning. */
   readonly redisMaxConnections: SettingEntry<number | undefined> = wholeIfGiven(

@@ -79,7 +79,7 @@ function problemsTogether(settings: Settings, flags: Flags): readonly Problem[] 
       "adminTokenFrom",
       `names the first admin token, so none is made for ${settingName("adminTokenFile")}; set one of the two`,
     );
-  problems.push(...problemsOfEndpoints(settings, flags));
+  problems.push(...problemsOfPasswords(settings, flags), ...problemsOfEndpoints(settings, flags));
   if (!(settings.allowInsecure || isLoopback(host) || isProtected(settings)))
     refuse(
       "host",
@@ -94,6 +94,34 @@ function problemsTogether(settings: Settings, flags: Flags): readonly Problem[] 
 function givenAs(name: keyof Settings, flags: Flags): string {
   const { env, flag } = settingsTable[name];
   return flags[name] === undefined ? env : (flag ?? env);
+}
+
+/** Two places for one password: after a rotation one of them would be wrong. */
+function problemsOfPasswords(settings: Settings, flags: Flags): readonly Problem[] {
+  const problems: Problem[] = [];
+  for (const [file, given] of [
+    ["redisPasswordFile", "redisPassword"],
+    ["redisSentinelPasswordFile", "redisSentinelPassword"],
+  ] as const)
+    if (settings[file] !== undefined && settings[given] !== undefined)
+      problems.push({
+        path: [givenAs(file, flags)],
+        message: `names a file with a password, and ${settingName(given)} is one; set one of the two`,
+      });
+  const { store, storePasswordFile } = settings;
+  if (storePasswordFile !== undefined && store !== undefined) {
+    const message = store.startsWith("sqlite:")
+      ? "is of no use, because the policy store is a file; leave it out"
+      : hasPassword(store)
+        ? `names a file with a password, and the address in ${settingName("store")} has one; leave one of them out`
+        : undefined;
+    if (message !== undefined) problems.push({ path: [givenAs("storePasswordFile", flags)], message });
+  }
+  return problems;
+}
+
+function hasPassword(url: string | undefined): boolean {
+  return /^[a-z]+:\/\/[^/@]*:[^/@]+@/.test(url ?? "");
 }
 
 const ports = ["httpPort", "grpcPort", "respPort"] as const;
@@ -132,12 +160,14 @@ function isProtected({ tlsCert, tokens }: Settings): boolean {
   return tlsCert !== undefined || tokens !== undefined;
 }
 
-const storeSettings = ["seed", "adminTokenFile", "adminTokenFrom", "nodeName"] as const;
+const storeSettings = ["storePasswordFile", "seed", "adminTokenFile", "adminTokenFrom", "nodeName"] as const;
 
 /** Settings that always have a value. As variables they may be set for a whole fleet; a flag is given on purpose. */
 const storeFlags = ["adminPort", "precedence", "push", "storeGraceMs", "auditRetentionMs"] as const;
 
 const redisFlags = [
+  "redisPasswordFile",
+  "redisSentinelPasswordFile",
   "redisCa",
   "redisCert",
   "redisKey",
@@ -171,14 +201,14 @@ function findWarnings(settings: Settings, flags: Flags): readonly Problem[] {
       path: ["--redis"],
       message:
         "holds a password, which every user of this machine can read in the list of processes; put the address into " +
-        "SLUICE_REDIS_URL, or the password into REDIS_CLUSTER_PASSWORD",
+        "SLUICE_REDIS_URL, or the password into a file that SLUICE_REDIS_PASSWORD_FILE names",
     });
-  if (/^[a-z]+:\/\/[^/@]*:[^/@]+@/.test(flags.store ?? ""))
+  if (hasPassword(flags.store))
     warnings.push({
       path: ["--store"],
       message:
         "holds a password, which every user of this machine can read in the list of processes; put the address into " +
-        settingsTable.store.env,
+        `${settingsTable.store.env}, or the password into a file that ${settingsTable.storePasswordFile.env} names`,
     });
   if (settings.store === undefined)
     for (const name of [...storeSettings, ...storeFlags.filter((one) => flags[one] !== undefined)])

@@ -23,6 +23,7 @@ describe("settings", () => {
       respPort: undefined,
       adminPort: 8090,
       store: undefined,
+      storePasswordFile: undefined,
       seed: undefined,
       precedence: "files",
       push: "auto",
@@ -92,8 +93,10 @@ describe("settings", () => {
       redisTls: undefined,
       redisUsername: undefined,
       redisPassword: undefined,
+      redisPasswordFile: undefined,
       redisSentinelUsername: undefined,
       redisSentinelPassword: undefined,
+      redisSentinelPasswordFile: undefined,
       redisMaxConnections: undefined,
       redisCa: undefined,
       redisCert: undefined,
@@ -253,7 +256,9 @@ describe("settings", () => {
       return reading.kind === "settings" ? reading.warnings.map(({ path, message }) => `${path}: ${message}`) : [];
     };
     const password = warnings({ store: "postgres://u:hunter2@a/b" });
-    expect(password).toEqual([expect.stringMatching(/^--store: holds a password.*SLUICE_STORE_URL$/)]);
+    expect(password).toEqual([
+      expect.stringMatching(/^--store: holds a password.*SLUICE_STORE_URL.*SLUICE_STORE_PASSWORD_FILE/),
+    ]);
     expect(password.join()).not.toContain("hunter2");
     expect(warnings({ store: "postgres://u@a/b" })).toEqual([]);
     expect(warnings({ seed: "x" })).toEqual([expect.stringMatching(/^--seed: is of no use/)]);

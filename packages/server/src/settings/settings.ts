@@ -51,6 +51,11 @@ class StoreSettings {
         : // It may contain a password, and is not repeated.
           { kind: "wrong", message: "should be postgres://user@host/database, or sqlite:PATH" },
   };
+  readonly storePasswordFile: SettingEntry<string | undefined> = path(
+    "--store-password-file",
+    "SLUICE_STORE_PASSWORD_FILE",
+    "file with the password of the policy store, if its address has none; read again for every connection",
+  );
   readonly seed: SettingEntry<string | undefined> = path(
     "--seed",
     "SLUICE_SEED",

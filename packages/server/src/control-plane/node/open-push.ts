@@ -4,6 +4,7 @@ import { planCounters } from "../../data-plane/counters/plan-counters.ts";
 import { withTlsFiles } from "../../data-plane/counters/read-redis-files.ts";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import { SettingError } from "../../settings/parse-settings.ts";
+import { findPasswordFile } from "../../settings/password-files.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { PolicyTopic } from "../policy-topic/policy-topic.ts";
 import { createKafkaPush } from "./kafka-push.ts";
@@ -30,7 +31,10 @@ export async function openPush({ settings, runtime, store, topic, log }: OpenPus
   switch (kind) {
     case "postgres": {
       const { createPostgresPush } = await import("./postgres-push.ts");
-      return createPostgresPush(settings.store!, store.where, log);
+      return createPostgresPush(
+        { url: settings.store!, readPassword: findPasswordFile("storePasswordFile", settings)?.read },
+        { where: store.where, log },
+      );
     }
     case "kafka":
       if (topic === undefined) throw new SettingError(["push"], "is kafka, and no topic is open");

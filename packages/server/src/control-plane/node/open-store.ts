@@ -4,6 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { openPolicyStore, PolicyStoreUnavailable } from "@sluice/sql";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import { SettingError } from "../../settings/parse-settings.ts";
+import { findPasswordFile } from "../../settings/password-files.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { StoredGeneration } from "../documents/stored-generation.ts";
 import type { PolicyTopic } from "../policy-topic/policy-topic.ts";
@@ -60,13 +61,16 @@ const recallWithinMs = 5_000;
 export async function openStore(options: OpenStoreOptions): Promise<OpenedStore> {
   const { url, settings, keeper, log, patienceMs = patience, rolloutTime } = options;
   await checkSeed(settings);
+  const readPassword = findPasswordFile("storePasswordFile", settings)?.read;
+  // A file that cannot be read is reported at once, and not after waiting for the store.
+  await readPassword?.();
   const where = renderStoreUrl(url);
   const onDisk = await keeper.recallStored(where);
   let kept: KeptGeneration | undefined = onDisk && { stored: onDisk, keptIn: "snapshot" };
   const store = createReopeningStore({
     kind: url.startsWith("sqlite:") ? "sqlite" : "postgres",
     where,
-    open: () => openPolicyStore({ url, applicationName: `sluice ${settings.nodeName ?? ""}`.trimEnd() }),
+    open: () => openPolicyStore({ url, readPassword, applicationName: `sluice ${settings.nodeName ?? ""}`.trimEnd() }),
   });
   const name = settings.nodeName ?? hostname();
   // Processes in containers often have the same name and the same number.

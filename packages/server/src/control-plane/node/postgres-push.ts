@@ -1,5 +1,5 @@
 import { generationChannel } from "@sluice/sql";
-import { openPostgresListener } from "@sluice/sql/notices";
+import { openPostgresListener, type PostgresListenerOptions } from "@sluice/sql/notices";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import { type Push, parseGeneration } from "./push.ts";
 import { createPushLog } from "./push-log.ts";
@@ -8,12 +8,15 @@ import { createPushLog } from "./push-log.ts";
  * Push by LISTEN. The NOTIFY is part of each change, so changes that are undone are never announced. With a server that
  * has neither, such as CockroachDB, nodes only poll.
  */
-export function createPostgresPush(url: string, where: string, log: Logger): Push {
+export function createPostgresPush(
+  address: Pick<PostgresListenerOptions, "url" | "readPassword">,
+  { where, log }: { readonly where: string; readonly log: Logger },
+): Push {
   const pushLog = createPushLog(log, where);
   let notify: (generation?: number) => void = () => undefined;
   let connected = false;
   const listener = openPostgresListener({
-    url,
+    ...address,
     channel: generationChannel,
     applicationName: "sluice listen",
     onMessage: (message) => notify(parseGeneration(message)),

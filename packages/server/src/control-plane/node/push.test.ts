@@ -74,7 +74,7 @@ describe("a push", () => {
     open.push(server);
     const store = await openPolicyStore({ url: server.url });
     open.push(store);
-    const push = createPostgresPush(server.url, store.where, log);
+    const push = createPostgresPush({ url: server.url }, { where: store.where, log });
     const heard = listenTo(push);
     await vi.waitFor(() => expect(heard).toEqual([undefined]), patience);
     await putPolicy(store, "p", 1);

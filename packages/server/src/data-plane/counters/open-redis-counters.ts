@@ -3,6 +3,7 @@ import { RedisCounters, type RedisServers, renderServers } from "@sluice/redis";
 import type { CounterStore, HotKeys } from "sluice";
 import type { RateLimitsRuntime } from "sluice/policy-text";
 import type { Logger } from "../../observe/telemetry/logger.ts";
+import { findPasswordFile } from "../../settings/password-files.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { LoadReports } from "./load-reports.ts";
 import { openLeases, type RunningLeases } from "./open-leases.ts";
@@ -215,13 +216,15 @@ function createCounters(
   log: Logger,
 ): RedisCounters {
   const { redisPrefix: prefix, redisLanes: lanes } = settings;
-  const redisLog = createRedisLog(log, listSecrets(servers, cells, settings));
+  const redisLog = createRedisLog(log, () => listSecrets(servers, cells, settings));
   return new RedisCounters({ servers, prefix, lanes, deadlineMs, breaker, cells, onEvent: redisLog.onEvent });
 }
 
 function listSecrets(servers: RedisServers, cells: readonly ServedCell[], settings: Settings): readonly string[] {
   const all = [servers, ...cells.map((cell) => cell.servers)];
-  return [settings.redisPassword, settings.redisSentinelPassword, ...all.map(({ password }) => password)].filter(
-    (secret) => secret !== undefined,
-  );
+  const read = (["redisPasswordFile", "redisSentinelPasswordFile"] as const).flatMap((name) => [
+    ...(findPasswordFile(name, settings)?.secrets ?? []),
+  ]);
+  const given = [settings.redisPassword, settings.redisSentinelPassword, ...all.map(({ password }) => password)];
+  return [...read, ...given.filter((secret) => secret !== undefined)];
 }

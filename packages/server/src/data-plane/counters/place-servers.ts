@@ -1,4 +1,5 @@
 import type { RedisServers } from "@sluice/redis";
+import { findPasswordFile } from "../../settings/password-files.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { inspectServer } from "./inspect-server.ts";
 import type { RedisPlan } from "./plan-counters.ts";
@@ -14,6 +15,9 @@ export interface PlacedServers {
 
 /** The servers of a plan, with their certificates, and of the right kind if that can be found out at once. */
 export async function placeServers({ servers, ofUnknownKind }: RedisPlan, settings: Settings): Promise<PlacedServers> {
+  // A file that cannot be read is reported at once, and not by the first connection.
+  for (const name of ["redisPasswordFile", "redisSentinelPasswordFile"] as const)
+    await findPasswordFile(name, settings)?.read();
   if (!ofUnknownKind) return { servers: await withTlsFiles(servers, settings), kindKnown: true };
   const cluster = await withTlsFiles(asKind(servers, "cluster", servers), settings);
   const kind = await askKind(cluster);

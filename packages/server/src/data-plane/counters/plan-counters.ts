@@ -3,6 +3,7 @@ import { defaultDeadlineMs, maxDeadlineMs } from "sluice/internal";
 import type { RateLimitsRuntime } from "sluice/policy-text";
 import type { CircuitBreakerOptions } from "sluice/store";
 import { SettingError } from "../../settings/parse-settings.ts";
+import { findPasswordFile } from "../../settings/password-files.ts";
 import type { Settings } from "../../settings/settings.ts";
 
 /** Where counters will be, according to all settings. */
@@ -48,6 +49,8 @@ export function planCounters(settings: Settings, runtime: RateLimitsRuntime = {}
 /** The credentials for servers whose address has none, and whether to use TLS. */
 export function withAccess(servers: RedisServers, settings: Settings): RedisServers {
   const { redisTls, redisUsername, redisPassword, redisSentinelUsername, redisSentinelPassword } = settings;
+  const readPassword = findPasswordFile("redisPasswordFile", settings)?.read;
+  const readSentinelPassword = findPasswordFile("redisSentinelPasswordFile", settings)?.read;
   if (servers.tls !== undefined && redisTls === false)
     throw new SettingError(["redisTls"], "is false, and an address begins with rediss://, which asks for TLS");
   // An address with a password is complete: without a user it means the default one.
@@ -58,10 +61,11 @@ export function withAccess(servers: RedisServers, settings: Settings): RedisServ
     ...servers,
     ...(username === undefined ? undefined : { username }),
     ...(password === undefined ? undefined : { password }),
+    ...(password !== undefined || readPassword === undefined ? undefined : { readPassword }),
     ...(tls === undefined ? undefined : { tls }),
     ...(servers.kind !== "sentinel"
       ? undefined
-      : { sentinelUsername: redisSentinelUsername, sentinelPassword: redisSentinelPassword }),
+      : { sentinelUsername: redisSentinelUsername, sentinelPassword: redisSentinelPassword, readSentinelPassword }),
   };
 }
 

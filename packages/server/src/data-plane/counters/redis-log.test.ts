@@ -15,7 +15,11 @@ beforeEach(() => {
       (event: string, fields: Record<string, unknown>) => lines.push({ level, event, fields }),
     ]),
   ) as unknown as Logger;
-  told = createRedisLog(log, ["hunter2"], () => nowMs);
+  told = createRedisLog(
+    log,
+    () => ["hunter2"],
+    () => nowMs,
+  );
 });
 
 const lost = (message: string, shard = "a:1"): void =>

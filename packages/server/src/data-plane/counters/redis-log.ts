@@ -11,7 +11,7 @@ const refusalsEveryMs = 60_000;
 
 export function createRedisLog(
   log: Logger,
-  secrets: readonly string[],
+  listSecrets: () => readonly string[],
   nowMs: () => number = () => performance.now(),
 ): RedisLog {
   /** Why each server is unreachable; undefined while it is connected. */
@@ -20,7 +20,7 @@ export function createRedisLog(
   const mayTell = createBudget(nowMs, log);
 
   function onLost(shard: string, error: Error): void {
-    const reason = withoutSecrets(findReason(error), secrets);
+    const reason = withoutSecrets(findReason(error), listSecrets());
     const cause = classifyReason(reason);
     if (reasons.get(shard) === cause) return;
     reasons.set(shard, cause);
@@ -42,7 +42,7 @@ export function createRedisLog(
     refusals.set(code, { loggedMs: nowMs(), unlogged: 0 });
     log.error("redis.call_refused", {
       shard,
-      reason: withoutSecrets(reason, secrets),
+      reason: withoutSecrets(reason, listSecrets()),
       ...(known.unlogged > 0 && { sinceThen: known.unlogged }),
     });
   }
@@ -107,7 +107,10 @@ function classifyReason(reason: string): string {
 }
 
 const advices: readonly (readonly [RegExp, string])[] = [
-  [/^(WRONGPASS|NOAUTH|ERR AUTH)|invalid password/, "check REDIS_CLUSTER_USERNAME and REDIS_CLUSTER_PASSWORD"],
+  [
+    /^(WRONGPASS|NOAUTH|ERR AUTH)|invalid password/,
+    "check REDIS_CLUSTER_USERNAME, and REDIS_CLUSTER_PASSWORD or SLUICE_REDIS_PASSWORD_FILE",
+  ],
   [/certificate|self.signed|altname/i, "check SLUICE_REDIS_CA and SLUICE_REDIS_SERVER_NAME"],
   [/ENOTFOUND|EAI_AGAIN/, "the host has no address"],
 ];
