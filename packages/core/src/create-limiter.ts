@@ -2,6 +2,7 @@ import { checkBlockable, checkBlockMs } from "./check/block-request.ts";
 import { checkTogether, parsePart } from "./check/check-together.ts";
 import { DecisionMaker } from "./check/decision-maker.ts";
 import { ForcedChecks } from "./check/forced-checks.ts";
+import { HoldChecks } from "./check/hold-checks.ts";
 import { OutageDecisions } from "./check/outage-decisions.ts";
 import { PreviewCache, type PreviewCacheOptions } from "./check/preview-cache.ts";
 import { distinctCounters, resetCounterFrom, resetCounters } from "./check/reset-counters.ts";
@@ -9,7 +10,15 @@ import { SingleChecks, type SingleChecksOptions } from "./check/single-checks.ts
 import { createTakeOptions } from "./check/take-options.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { checkLeaseAsk } from "./counters/check-lease-ask.ts";
-import type { CounterStore, LeaseAsk, Receipt, ResolvedLimit, TakeAnswer } from "./counters/counter-store.ts";
+import type {
+  CounterStore,
+  HoldAnswer,
+  HoldId,
+  LeaseAsk,
+  Receipt,
+  ResolvedLimit,
+  TakeAnswer,
+} from "./counters/counter-store.ts";
 import { MemoryCounters } from "./counters/memory-counters.ts";
 import { findSeveralTakes } from "./counters/several-takes.ts";
 import { findSingleTakes, singleTakesFrom } from "./counters/single-takes.ts";
@@ -19,6 +28,7 @@ import { forcedDecision } from "./decision/uncounted-decision.ts";
 import { SluiceError } from "./errors.ts";
 import { isLocalReceipt } from "./failing/local-counters.ts";
 import { resolveLocal } from "./failing/resolve-local.ts";
+import type { CommitOptions, Hold, ReserveRequest } from "./hold.ts";
 import { grantsLeases, notLeasable, whyNotLeased } from "./leases/lease-refusals.ts";
 import type {
   Explanation,
@@ -63,6 +73,7 @@ class SluiceLimiter implements Limiter {
   readonly #decisions: DecisionMaker;
   readonly #watch: LimiterOptions["watch"];
   readonly #outages: OutageDecisions;
+  readonly #holds: HoldChecks;
   readonly #onTrial: LimiterOptions["onTrial"];
   readonly #onMissing: LimiterOptions["onMissing"];
   readonly #ipv6PrefixBits: number;
@@ -87,6 +98,7 @@ class SluiceLimiter implements Limiter {
     this.#onMissing = onMissing;
     this.#ipv6PrefixBits = checkPrefixBits(options.ipv6PrefixBits ?? defaultIpv6PrefixBits);
     this.counters = counters;
+    this.#holds = this.#createHolds();
     this.subjects = options.subjects ?? new MemorySubjectDirectory([], this.#ipv6PrefixBits);
     const takes = counters.local ? findSingleTakes(counters) : singleTakesFrom(counters);
     this.#singlesOptions = takes && {
@@ -215,6 +227,22 @@ class SluiceLimiter implements Limiter {
     }
   }
 
+  reserve(request: ReserveRequest): Promise<Hold> {
+    return this.#holds.reserve(request);
+  }
+
+  commit(id: HoldId, actual: number, options?: CommitOptions): Promise<HoldAnswer> {
+    return this.#holds.commit(id, actual, options);
+  }
+
+  extend(id: HoldId, ttlMs: number): Promise<HoldAnswer> {
+    return this.#holds.extend(id, ttlMs);
+  }
+
+  cancel(id: HoldId): Promise<HoldAnswer> {
+    return this.#holds.cancel(id);
+  }
+
   async block(request: CheckRequest, forMs: number): Promise<void> {
     checkBlockMs(forMs);
     const resolution = this.#resolve(request);
@@ -295,6 +323,20 @@ class SluiceLimiter implements Limiter {
 
   async close(): Promise<void> {
     await this.counters.close();
+  }
+
+  #createHolds(): HoldChecks {
+    return new HoldChecks({
+      counters: this.counters,
+      resolve: (request) => {
+        validateRequest(request);
+        return this.#resolveChecked(request, []);
+      },
+      decide: (request, resolution, answer) => this.#decide(request, resolution, answer),
+      decideOutage: (request, resolution, error) => this.#outages.decide(request, resolution, error),
+      decideForced: (request) => this.#forced.decide(request),
+      onChange: () => this.#watch?.onChanged?.("hold"),
+    });
   }
 
   #createSingles(): SingleChecks | undefined {

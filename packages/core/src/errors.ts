@@ -9,6 +9,7 @@ export const errorCodes = [
   "idempotency_conflict",
   "not_local",
   "not_leasable",
+  "not_holdable",
   "body_too_large",
   "not_found",
   "resource_not_found",

@@ -9,6 +9,7 @@ export { type RenderHeadersOptions, renderHeaders } from "./decision/render-head
 export { renderProblemBody } from "./decision/render-problem.ts";
 export { type ErrorCode, type Problem, renderProblem, SluiceError } from "./errors.ts";
 export { renderExplanation } from "./explain.ts";
+export type { Hold, ReserveRequest } from "./hold.ts";
 export { type HotKey, HotKeys } from "./hot-keys/hot-keys.ts";
 export { LeasedCounters } from "./leases/leased-counters.ts";
 export type { LeasedCountersOptions } from "./leases/leased-counters-options.ts";

@@ -1,7 +1,16 @@
 import type { Clock } from "./clock.ts";
-import type { CounterStore, LeaseAnswer, LeaseAsk, Receipt, WindowReading } from "./counters/counter-store.ts";
+import type {
+  CounterStore,
+  HoldAnswer,
+  HoldId,
+  LeaseAnswer,
+  LeaseAsk,
+  Receipt,
+  WindowReading,
+} from "./counters/counter-store.ts";
 import type { Decision } from "./decision/decision.ts";
 import type { LimiterWatch } from "./decision/limiter-watch.ts";
+import type { CommitOptions, Hold, ReserveRequest } from "./hold.ts";
 import type { ResetOptions, SkippedLimit, SubjectResetRequest } from "./match/find-subject-counters.ts";
 import type { OnTrial } from "./match/report-trials.ts";
 import type { SubjectDirectory } from "./match/subject-directory.ts";
@@ -96,6 +105,21 @@ export interface Limiter {
    * counters are unavailable, this node's own are charged if a policy fails `local` and none fails closed.
    */
   charge(request: CheckRequest): Promise<void>;
+  /**
+   * Charges an amount now, for work whose cost is known later: `settle` the hold with what it turned out to be. See
+   * docs/holds.md. Throws `not_holdable` if the counters keep no holds. While they are unavailable, decides as a check
+   * does, and holds nothing.
+   */
+  reserve(request: ReserveRequest): Promise<Hold>;
+  /**
+   * Reports what the work under a hold has cost so far, in all; unless `last` is false, that settles it. Repeated, it
+   * gives the first answer for ten minutes.
+   */
+  commit(id: HoldId, actual: number, options?: CommitOptions): Promise<HoldAnswer>;
+  /** Makes a live hold last for at least so long from now: 1 ms … 24 h, whole. */
+  extend(id: HoldId, ttlMs: number): Promise<HoldAnswer>;
+  /** Settles a hold by what was reported so far, which is nothing if nothing was. */
+  cancel(id: HoldId): Promise<HoldAnswer>;
   /**
    * Denies the subjects of this request with reason `blocked` for this long: 1 ms … 30 days, whole. Each of its limits
    * with `blockable` or `block_for` does; `invalid_request` if there is none that is enforced. A block that lasts

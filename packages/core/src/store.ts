@@ -19,6 +19,7 @@ export {
 export { checkLeaseAsk } from "./counters/check-lease-ask.ts";
 export type * from "./counters/counter-store.ts";
 export { isRecorded } from "./counters/counter-store.ts";
+export { unknownHold } from "./counters/holds.ts";
 export { idempotencyConflict } from "./counters/idempotency-conflict.ts";
 export {
   createOneOutcome,

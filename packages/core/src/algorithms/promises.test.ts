@@ -364,6 +364,47 @@ describe("a give-back never admits more", () => {
   }
 });
 
+describe("a hold never admits more", () => {
+  for (const algorithm of all) {
+    it(`${algorithm}, whenever and in whatever order holds are settled, extended or left to expire`, () => {
+      const action = fc.record({
+        afterMs: fc.oneof(fc.constant(0), fc.nat(300), fc.nat(3000)),
+        cost: fc.integer({ min: 1, max: 6 }),
+        holdMs: fc.constantFrom(undefined, 1, 2000, 60_000, 60_000, 60_000),
+        // Which of the holds is reported about before the take, if any, and what it used.
+        settles: fc.option(fc.nat(10), { nil: undefined, freq: 3 }),
+        actual: fc.constantFrom(0, 0, 0, 1, 2, 6),
+        last: fc.constantFrom(true, true, false),
+        gives: fc.boolean(),
+      });
+      fc.assert(
+        fc.property(windowFor(algorithm), fc.array(action, { minLength: 1, maxLength: 50 }), (window, actions) => {
+          const { clock, store, limit } = open(algorithm, [window]);
+          const passed: { at: number; cost: number; amount: number; receipt: string | undefined }[] = [];
+          let at = 0;
+          for (const { afterMs, cost, holdMs, settles, actual, last, gives } of actions) {
+            clock.advance(afterMs);
+            at += afterMs;
+            const out = passed.filter((one) => one.receipt !== undefined);
+            const chosen = settles === undefined || out.length === 0 ? undefined : out[settles % out.length];
+            // What was held and not used counts as never admitted. Neither does debt, as from a report that is late.
+            if (chosen?.receipt?.startsWith("h") === true) {
+              const settled = store.holds.commit(chosen.receipt, actual, last);
+              if (!settled.expired) chosen.cost = Math.min(settled.actual, chosen.amount);
+            } else if (chosen !== undefined && gives && store.give(chosen.receipt!))
+              passed.splice(passed.indexOf(chosen), 1);
+            const answer = store.take([resolvedLimit(limit, "u", cost)], { receipt: true, holdMs });
+            if (answer.taken)
+              passed.push({ at, cost: holdMs === undefined ? cost : 0, amount: cost, receipt: answer.receipt });
+          }
+          expectNoIntervalOverrun(algorithm, window, passed);
+        }),
+        { numRuns: 300 },
+      );
+    });
+  }
+});
+
 describe("a credit admits as much as it gives back, and no more", () => {
   /** What happened, in order. Admissions that were given back by their receipts are not among it. */
   type Event = { readonly at: number; readonly admitted: number; readonly credited: number };

@@ -85,6 +85,11 @@ export interface TakeOptions {
   readonly idTtlMs?: number | undefined;
   /** Whether a receipt is wanted. */
   readonly receipt?: boolean | undefined;
+  /**
+   * With `receipt`, of a store that keeps `holds`: the take is a hold, for this long, and the receipt is its id. All
+   * limits have one cost, the amount.
+   */
+  readonly holdMs?: number | undefined;
   /** How long the caller waits at most. A store with a shorter limit keeps to that. */
   readonly deadlineMs?: number | undefined;
   /**
@@ -136,6 +141,8 @@ export interface WindowReading {
  * - `forget` is `reset` limited to what this process holds, without asking a server. Absent: it holds nothing.
  * - `read` returns how each window stands.
  *
+ * - `holds` settles takes that were made as holds. Absent: this store keeps none.
+ *
  * A store answers at once if it can (`local`), otherwise with a promise. One that cannot answer rejects soon with
  * `StoreUnavailable`: a limiter has no timer and waits for as long as the store does. Any other error counts as
  * `storage_unavailable`, except a `SluiceError`, which is the caller's mistake.
@@ -153,9 +160,54 @@ export interface CounterStore {
   /** `forMs` is whole: 1 ms … 30 days. */
   block(limits: readonly ResolvedLimit[], forMs: number): void | Promise<void>;
   reset(limits: readonly ResolvedLimit[]): void | Promise<void>;
+  readonly holds?: HoldStore | undefined;
   forget?(limits: readonly ResolvedLimit[]): void;
   read(limit: ResolvedLimit): readonly WindowReading[] | Promise<readonly WindowReading[]>;
   close(): void | Promise<void>;
+}
+
+/** Names a hold: a take whose cost is not known yet. It says where it is kept, so it is all that settling needs. */
+export type HoldId = string;
+
+/**
+ * Settles holds. A hold is a take with a record: its amount is charged when it is made, so everything that looks at the
+ * counters sees it. See docs/holds.md.
+ *
+ * - `commit` reports what the work has cost *so far*, in all: repeating a report changes nothing, and a lower one after
+ *   a higher one neither. Up to the amount it is paid by the hold. Beyond, it is charged at once, as `charge` does.
+ * - With `last` the hold is settled: what is left of the amount is given back at once, by the rule of receipts, so that
+ *   no more is ever admitted than the limit allows. From then on the hold is remembered for ten minutes
+ *   (`rememberHoldMs`), and every further question gets that answer.
+ * - A hold that is not settled in time expires: what was not reported is given back. A report after that charges what it
+ *   exceeds the part that could not be given back, so it is neither lost nor charged twice.
+ * - `extend` makes a hold last at least so long from now. One that has ended stays so.
+ * - Counters that were reset or lost since no longer hold the amount: a report charges only what exceeds it.
+ * - No live hold is forgotten for another: when there is no room, a take that is to be one fails, and charges nothing.
+ */
+export interface HoldStore {
+  commit(id: HoldId, actual: number, last: boolean): HoldAnswer | Promise<HoldAnswer>;
+  extend(id: HoldId, holdMs: number): HoldAnswer | Promise<HoldAnswer>;
+}
+
+/** How a hold stands. */
+export interface HoldAnswer {
+  /**
+   * `held`: live. `expired`: its time ran out, and it may still be settled. `settled`: for good. `unknown`: no such
+   * hold, or it ended too long ago; nothing was charged or given back.
+   */
+  readonly state: "held" | "expired" | "settled" | "unknown";
+  /** What was reserved. */
+  readonly amount: number;
+  /** The cost that was reported. */
+  readonly actual: number;
+  /** How much of it exceeds the amount. It was charged as debt, if it had to be. */
+  readonly overdraft: number;
+  /** Whether the hold expired before it was settled. */
+  readonly expired: boolean;
+  /** When it expires, or did, in epoch milliseconds by the store's clock. */
+  readonly expiresAtMs: number;
+  /** It was settled before: this is the answer that was given then. */
+  readonly replayed: boolean;
 }
 
 /** What a node asks of the central store, for a set of limits with one subject each. */

@@ -24,6 +24,7 @@ import { isRecorded } from "./counter-store.ts";
 import { CounterBudget } from "./counter-table.ts";
 import { ExpiringMap } from "./expiring-map.ts";
 import { type Hash64, hashText } from "./hash.ts";
+import { Holds } from "./holds.ts";
 import { idempotencyConflict } from "./idempotency-conflict.ts";
 import { LeaseLedgers } from "./lease-ledgers.ts";
 import { LimitRecords } from "./limit-records.ts";
@@ -45,7 +46,7 @@ export interface MemoryCountersOptions {
   readonly maxCounters?: number;
   /** How many bytes they may take. Absent: 256 MiB. */
   readonly maxBytes?: number;
-  /** How many request ids, receipts and leased counters are remembered at most. Absent: 100 000 of each. */
+  /** How many request ids, receipts, holds and leased counters are remembered at most. Absent: 100 000 of each. */
   readonly maxIds?: number;
   /** Notes every decision; must have the same clock. Absent: decisions are not noted. */
   readonly hotKeys?: HotKeys | undefined;
@@ -72,6 +73,8 @@ export interface MemoryCountersStats {
   /** Request ids forgotten before their time, because too many were remembered. */
   readonly idsCutShort: number;
   readonly receipts: number;
+  /** Live holds. */
+  readonly holds: number;
 }
 
 /**
@@ -91,6 +94,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes, SeveralTake
   #records: LimitRecords | undefined;
   readonly #ids: ExpiringMap<Remembered>;
   readonly #receipts: Receipts;
+  readonly holds: Holds;
   readonly #planned: PlannedTakes;
   readonly #ledgers: LeaseLedgers;
   /** With the steady clock, the time that ledgers go by: steps of the wall clock do not make them forget. */
@@ -111,6 +115,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes, SeveralTake
     const maxIds = options.maxIds ?? 100_000;
     this.#ids = new ExpiringMap(maxIds);
     this.#receipts = new Receipts(maxIds);
+    this.holds = new Holds(this.#windows, this.#receipts, this.#clock, maxIds);
     this.#planned = new PlannedTakes(this.#windows, this.#blocks, this.#receipts, this.#clock);
     this.#ledgers = new LeaseLedgers(maxIds);
     this.#ledgerOriginMs = this.#clock.originMs;
@@ -137,6 +142,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes, SeveralTake
       ids: this.#ids.size,
       idsCutShort: this.#ids.cutShort,
       receipts: this.#receipts.size,
+      holds: this.holds.size,
     };
   }
 
@@ -150,6 +156,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes, SeveralTake
         throw idempotencyConflict(id);
       return { ...known.answer, replayed: true };
     }
+    if (options?.holdMs !== undefined && !this.holds.hasRoom) throw noRoom();
     const plan = this.#planned.plan(limits, nowMs);
     if (this.#hotKeys !== undefined) this.#noteAll(limits, limits.length, plan, nowMs);
     const windows: TakenWindow[] | undefined = options?.receipt === true ? [] : undefined;
@@ -159,7 +166,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes, SeveralTake
       taken,
       atMs: this.#clock.originMs + nowMs,
       outcomes: outcomesFromPlan(limits, plan, true),
-      receipt: windows === undefined || windows.length === 0 ? undefined : this.#receipts.create(windows, id, nowMs),
+      receipt: windows === undefined ? undefined : this.#hold(windows, options, nowMs),
       replayed: false,
       records: this.#record(limits, plan, options?.record, nowMs),
     };
@@ -220,7 +227,8 @@ export class MemoryCounters implements CentralCounters, SingleTakes, SeveralTake
     const redeemed = this.#receipts.redeem(receipt, nowMs);
     if (redeemed === undefined) return false;
     let given = false;
-    for (const window of redeemed.windows) if (this.#windows.give(window, nowMs, this.#clock.originMs)) given = true;
+    for (const window of redeemed.windows)
+      if (this.#windows.give(window, nowMs, this.#clock.originMs) > 0) given = true;
     // What was given back is no longer taken: repeating the request is a new one.
     if (given && redeemed.id !== undefined) this.#ids.delete(redeemed.id);
     return given;
@@ -308,6 +316,13 @@ export class MemoryCounters implements CentralCounters, SingleTakes, SeveralTake
   }
 
   close(): void {}
+
+  /** The receipt of what was taken, or its id as a hold. */
+  #hold(windows: readonly TakenWindow[], options: TakeOptions | undefined, nowMs: number): Receipt | undefined {
+    if (windows.length === 0) return undefined;
+    if (options?.holdMs !== undefined) return this.holds.create(windows, options.holdMs, nowMs);
+    return this.#receipts.create(windows, options?.id, nowMs);
+  }
 
   /** Returns how many kept units some ledger does not know. */
   #settle(limits: readonly ResolvedLimit[], settled: SettledGrant, epoch: number, nowMs: number): number {

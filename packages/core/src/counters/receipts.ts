@@ -35,16 +35,23 @@ interface Watched {
   givenMs: number;
   /** Counts resets, and drops followed by a new start: both void earlier receipts. */
   beginnings: number;
+  /** What is held of it. */
+  held: Set<WatchedWindow> | undefined;
+}
+
+/** A taken window, and how its counter stood then. */
+export interface WatchedWindow {
+  readonly taken: TakenWindow;
+  readonly watched: Watched;
+  readonly givenBeforeMs: number;
+  readonly beginning: number;
+  /** If it is held: how much of what was given since lay behind it, and so did not move its stretch of time. */
+  givenBehindMs: number;
 }
 
 interface Outstanding {
   readonly id: string | undefined;
-  readonly parts: readonly {
-    readonly taken: TakenWindow;
-    readonly watched: Watched;
-    readonly givenBeforeMs: number;
-    readonly beginning: number;
-  }[];
+  readonly parts: readonly WatchedWindow[];
 }
 
 /**
@@ -57,7 +64,7 @@ export class Receipts {
   #number = 0;
 
   constructor(max: number) {
-    this.#outstanding = new ExpiringMap<Outstanding>(max, (receipt) => this.#release(receipt));
+    this.#outstanding = new ExpiringMap<Outstanding>(max, ({ parts }) => this.#release(parts));
   }
 
   get size(): number {
@@ -67,15 +74,35 @@ export class Receipts {
   /** `id` is the request id that the take was made under, if any. */
   create(windows: readonly TakenWindow[], id: string | undefined, nowMs: number): string {
     let untilMs = nowMs;
-    const parts = windows.map((taken) => {
-      untilMs = Math.max(untilMs, taken.word0);
-      const watched = this.#watch(taken);
-      return { taken, watched, givenBeforeMs: watched.givenMs, beginning: watched.beginnings };
-    });
-    this.#number += 1;
-    const receipt = `m${this.#number}.${drawName()}`;
-    this.#outstanding.set(receipt, { id, parts }, untilMs, nowMs);
+    for (const { word0 } of windows) untilMs = Math.max(untilMs, word0);
+    const receipt = this.drawName("m");
+    this.#outstanding.set(receipt, { id, parts: this.#watchAll(windows) }, untilMs, nowMs);
     return receipt;
+  }
+
+  /** A name that no other has, and that no caller can guess. */
+  drawName(kind: string): string {
+    this.#number += 1;
+    return `${kind}${this.#number}.${drawName()}`;
+  }
+
+  /**
+   * Watches what is given back to these counters until `release`, and where. A receipt assumes that everything given
+   * since lay before its own stretch of time, which errs on the strict side. Holds of one subject are settled in any
+   * order, all of them: for them it is known.
+   */
+  hold(windows: readonly TakenWindow[]): readonly WatchedWindow[] {
+    const parts = this.#watchAll(windows);
+    for (const part of parts) {
+      part.watched.held ??= new Set();
+      part.watched.held.add(part);
+    }
+    return parts;
+  }
+
+  release(parts: readonly WatchedWindow[]): void {
+    for (const part of parts) part.watched.held?.delete(part);
+    this.#release(parts);
   }
 
   /** Redeems a receipt, which is then gone, and returns what can still be given back. */
@@ -85,16 +112,24 @@ export class Receipts {
   ): { readonly id: string | undefined; readonly windows: OutstandingWindow[] } | undefined {
     const found = this.#outstanding.take(receipt, nowMs);
     if (found === undefined) return undefined;
-    const windows = found.parts
-      .filter(({ watched, beginning }) => watched.beginnings === beginning)
-      .map(({ taken, watched, givenBeforeMs }) => ({
-        taken,
-        givenSinceMs: watched.givenMs - givenBeforeMs,
-        noteGiven: (ms: number): void => {
-          watched.givenMs += ms;
-        },
-      }));
-    return { id: found.id, windows };
+    const windows = found.parts.map((part) => this.findOutstanding(part, part.taken.cost));
+    return { id: found.id, windows: windows.filter((one) => one !== undefined) };
+  }
+
+  /** What can still be given back of this much of a take; undefined if its counter has started anew since. */
+  findOutstanding(part: WatchedWindow, cost: number): OutstandingWindow | undefined {
+    const { taken, watched, beginning } = part;
+    if (watched.beginnings !== beginning) return undefined;
+    return {
+      taken: cost === taken.cost ? taken : { ...taken, cost },
+      givenSinceMs: movedMs(part),
+      noteGiven: (ms: number): void => {
+        const endsMs = taken.word0 - movedMs(part);
+        for (const held of watched.held ?? nothingHeld)
+          if (held !== part && held.taken.word0 - movedMs(held) < endsMs) held.givenBehindMs += ms;
+        watched.givenMs += ms;
+      },
+    };
   }
 
   /** The counter starts anew: earlier takes cannot be given back. */
@@ -116,23 +151,37 @@ export class Receipts {
     if (emptied) watched.beginnings += 1;
   }
 
+  #watchAll(windows: readonly TakenWindow[]): readonly WatchedWindow[] {
+    return windows.map((taken) => {
+      const watched = this.#watch(taken);
+      return { taken, watched, givenBeforeMs: watched.givenMs, beginning: watched.beginnings, givenBehindMs: 0 };
+    });
+  }
+
   #watch({ window, lo, hi }: TakenWindow): Watched {
     const key = counterKey(window, lo, hi);
     let watched = this.#watched.get(key);
     if (watched === undefined) {
-      watched = { out: 0, givenMs: 0, beginnings: 0 };
+      watched = { out: 0, givenMs: 0, beginnings: 0, held: undefined };
       this.#watched.set(key, watched);
     }
     watched.out += 1;
     return watched;
   }
 
-  #release({ parts }: Outstanding): void {
+  #release(parts: readonly WatchedWindow[]): void {
     for (const { taken, watched } of parts) {
       watched.out -= 1;
       if (watched.out === 0) this.#watched.delete(counterKey(taken.window, taken.lo, taken.hi));
     }
   }
+}
+
+const nothingHeld: ReadonlySet<WatchedWindow> = new Set();
+
+/** By how much give-backs have moved the stretch of time that a take stands for. */
+function movedMs({ watched, givenBeforeMs, givenBehindMs }: WatchedWindow): number {
+  return watched.givenMs - givenBeforeMs - givenBehindMs;
 }
 
 /** 96 random bits, so that a caller cannot guess another's receipt. Drawn in stock, which is cheaper. */

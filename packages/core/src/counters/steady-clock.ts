@@ -20,6 +20,10 @@ export class SteadyClock {
   #lastMs: number;
   #originMs: number;
   #anchorAtMs: number;
+  /** When `now` looks up from reading the time: at the next anchor or the alarm, so that an alarm costs no comparison. */
+  #lookUpAtMs: number;
+  #alarmAtMs = Number.POSITIVE_INFINITY;
+  #ring: ((nowMs: number) => void) | undefined;
   #anomalies = 0;
 
   constructor(clock: Clock) {
@@ -27,6 +31,7 @@ export class SteadyClock {
     this.#clock = clock;
     this.#lastMs = floorToGrid(clock.nowMs());
     this.#anchorAtMs = this.#lastMs + anchorEveryMs;
+    this.#lookUpAtMs = this.#anchorAtMs;
     this.#originMs = Math.round(clock.epochMs() - this.#lastMs);
   }
 
@@ -49,8 +54,23 @@ export class SteadyClock {
     const nowMs = floorToGrid(this.#clock.nowMs());
     if (nowMs < this.#lastMs) return this.#standStill(nowMs);
     this.#lastMs = nowMs;
-    if (nowMs >= this.#anchorAtMs) this.#anchor(nowMs);
+    if (nowMs >= this.#lookUpAtMs) this.#lookUp(nowMs);
     return nowMs;
+  }
+
+  /** The first `now` at or after this instant calls `ring`, once, before it returns. One alarm at a time. */
+  setAlarm(atMs: number, ring: (nowMs: number) => void): void {
+    this.#alarmAtMs = atMs;
+    this.#ring = ring;
+    this.#lookUpAtMs = Math.min(this.#anchorAtMs, atMs);
+  }
+
+  #lookUp(nowMs: number): void {
+    if (nowMs >= this.#anchorAtMs) this.#anchor(nowMs);
+    const rings = nowMs >= this.#alarmAtMs;
+    if (rings) this.#alarmAtMs = Number.POSITIVE_INFINITY;
+    this.#lookUpAtMs = Math.min(this.#anchorAtMs, this.#alarmAtMs);
+    if (rings) this.#ring?.(nowMs);
   }
 
   /** The clock stepped back: time continues from where it was. */

@@ -237,44 +237,48 @@ export class WindowCounters {
     return credited;
   }
 
-  /** Undoes a take. False if its moment has passed, or its counter no longer holds it. */
-  give(outstanding: OutstandingWindow, nowMs: number, originMs: number): boolean {
+  /**
+   * Undoes a take. Returns how much of its cost that gave back, rounded up to whole units: 0 if its moment has passed,
+   * or its counter no longer holds it.
+   */
+  give(outstanding: OutstandingWindow, nowMs: number, originMs: number): number {
     const { window, lo, hi, word0 } = outstanding.taken;
     const table = this.#findTable(window.kind);
     const at = table.find(lo, hi);
-    if (at < 0 || nowMs >= word0 || !this.#giveAt(outstanding, at, nowMs)) return false;
-    table.setLeft(at, this.verdict(window, at, 1, nowMs, originMs).remaining / window.capacity);
-    return true;
+    if (at < 0 || nowMs >= word0) return 0;
+    const given = this.#giveAt(outstanding, at, nowMs);
+    if (given > 0) table.setLeft(at, this.verdict(window, at, 1, nowMs, originMs).remaining / window.capacity);
+    return given;
   }
 
-  #giveAt({ taken, givenSinceMs, noteGiven }: OutstandingWindow, at: number, nowMs: number): boolean {
+  #giveAt({ taken, givenSinceMs, noteGiven }: OutstandingWindow, at: number, nowMs: number): number {
     const { window, cost, takenMs, word0 } = taken;
     const { numbers } = this.#findTable(window.kind);
     switch (window.kind) {
       case "arrival": {
         const given = giveArrival(window, numbers[at]!, cost, word0 - givenSinceMs, nowMs);
-        if (given === undefined) return false;
+        if (given === undefined) return 0;
         numbers[at] = given.arrivalMs;
         noteGiven(given.givenMs);
-        return true;
+        return Math.min(cost, Math.ceil((given.givenMs * window.source.limit) / window.perMs));
       }
       case "count":
-        if (numbers[at + 1]! < cost) return false;
+        if (numbers[at + 1]! < cost) return 0;
         numbers[at + 1]! -= cost;
-        return true;
+        return cost;
       case "sliding": {
         // The cost is in the current count while its window is the current one, and in the previous one after that.
         const word = numbers[at] === word0 ? at + 1 : numbers[at] === word0 + window.perMs ? at + 2 : -1;
-        if (word < 0 || numbers[word]! < cost) return false;
+        if (word < 0 || numbers[word]! < cost) return 0;
         numbers[word]! -= cost;
-        return true;
+        return cost;
       }
       case "log": {
         let removed = false;
         this.#changeLog(numbers[at + 1]!, (log) => {
           removed = log.remove(takenMs, cost);
         });
-        return removed;
+        return removed ? cost : 0;
       }
     }
   }

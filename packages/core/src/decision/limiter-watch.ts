@@ -1,7 +1,7 @@
 import type { Decision } from "./decision.ts";
 
 /** What changes counters without being a check. */
-export type CounterChange = "charge" | "give_back" | "block" | "reset" | "lease";
+export type CounterChange = "charge" | "give_back" | "block" | "reset" | "lease" | "hold";
 
 /**
  * Lets a program follow what a limiter does, for as long as it sets these functions; while they are undefined, watching

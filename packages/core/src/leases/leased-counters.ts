@@ -2,6 +2,7 @@ import { type Clock, callLater, systemClock } from "../clock.ts";
 import { isLeasable } from "../counters/allowance.ts";
 import type {
   CentralCounters,
+  HoldStore,
   LeaseAnswer,
   LeaseAsk,
   PeekOptions,
@@ -87,6 +88,11 @@ export class LeasedCounters implements CentralCounters, SingleTakes {
 
   get leases(): boolean {
     return this.#held.leasing;
+  }
+
+  /** Those of the central store. What it denied may be denied here for a moment longer, although a hold gave it back. */
+  get holds(): HoldStore | undefined {
+    return this.#centre.holds;
   }
 
   get stats(): LeasedCountersStats {

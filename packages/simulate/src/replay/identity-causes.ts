@@ -65,7 +65,7 @@ function listKnown(counts: IdentityCounts): readonly Pick<IdentityCause, "cause"
     nodes === 1 && missing > 0,
     `${missing} processes of the node recorded to files that were not given`,
   );
-  const changes = (["charge", "give_back", "block", "reset"] as const).filter((name) => sum(name) > 0);
+  const changes = (["charge", "give_back", "block", "reset", "hold"] as const).filter((name) => sum(name) > 0);
   const listed = changes.map((name) => `${sum(name)} × ${name.replace("_", "-")}`).join(", ");
   add("changed_counters", changes.length > 0, `counters were changed by something else than checks: ${listed}`);
   add("degraded", degraded > 0, `${degraded} requests were decided while counters were unavailable`);

@@ -114,7 +114,7 @@ export class IdentityRun {
     if (replayed === undefined) return "hashed";
     if (heads.some(({ leases }) => leases) || sum("lease") > 0) return "leases";
     if (sum("dropped") > 0) return "dropped";
-    if (sum("charge", "give_back", "block", "reset") > 0) return "changed_counters";
+    if (sum("charge", "give_back", "block", "reset", "hold") > 0) return "changed_counters";
     if (this.#degraded > 0 || this.#forced > 0) return "degraded";
     if (heads.some(({ workers = 1 }) => workers > recordings.length) || this.#hasOtherNodes()) return "several_nodes";
     if (heads.some(({ fresh }) => fresh !== true) && hasMore(replayed, recorded)) return "counters_not_empty";

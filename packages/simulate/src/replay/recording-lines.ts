@@ -92,6 +92,7 @@ export const recordingCounts = [
   "block",
   "reset",
   "lease",
+  "hold",
   /** Policies that came with disabled ones, or with blocked subjects. */
   "exceptions",
 ] as const;

@@ -13,6 +13,7 @@ const foreseen: Readonly<Record<ErrorCode, keyof typeof status>> = {
   idempotency_conflict: "FAILED_PRECONDITION",
   not_local: "INTERNAL",
   not_leasable: "FAILED_PRECONDITION",
+  not_holdable: "FAILED_PRECONDITION",
   body_too_large: "RESOURCE_EXHAUSTED",
   not_found: "UNIMPLEMENTED",
   resource_not_found: "NOT_FOUND",

@@ -14,6 +14,7 @@ export const statusByCode: Readonly<Record<ErrorCode, status>> = {
   policy_not_found: status.NOT_FOUND,
   idempotency_conflict: status.FAILED_PRECONDITION,
   not_leasable: status.FAILED_PRECONDITION,
+  not_holdable: status.FAILED_PRECONDITION,
   not_found: status.UNIMPLEMENTED,
   resource_not_found: status.NOT_FOUND,
   version_conflict: status.ABORTED,

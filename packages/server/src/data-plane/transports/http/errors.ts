@@ -12,6 +12,7 @@ const statusByCode: Readonly<Record<ErrorCode, number>> = {
   version_conflict: 409,
   already_exists: 409,
   not_leasable: 409,
+  not_holdable: 409,
   rate_limited: 429,
   body_too_large: 413,
   idempotency_conflict: 422,

@@ -17,6 +17,7 @@ export const prefixByCode: Readonly<Record<ErrorCode, string>> = {
   body_too_large: "ERR",
   not_local: "ERR",
   not_leasable: "ERR",
+  not_holdable: "ERR",
   internal: "ERR",
   policy_not_found: "NOPOLICY",
   idempotency_conflict: "CONFLICT",
