@@ -15,6 +15,7 @@ import { startEnvoy } from "./start-envoy.ts";
 
 const folder = path.join(cacheFolder, "envoy");
 const program = path.join(folder, "envoy", "_bin", "envoy");
+const deployed = fileURLToPath(new URL("../../../deploy/compose/envoy.yaml", import.meta.url));
 const requirements = fileURLToPath(new URL("requirements.txt", import.meta.url));
 
 export const envoyPart: ConformancePart = {
@@ -26,7 +27,8 @@ export const envoyPart: ConformancePart = {
     await runPip([...install, "--require-hashes", "--requirement", requirements]);
     const { stdout } = await promisify(execFile)(program, ["--version"]);
     const version = /\/(\d+\.\d+\.\d+)\//.exec(stdout)?.[1] ?? "unknown";
-    const results: CaseResult[] = [];
+    progress("reading the configuration for Compose");
+    const results: CaseResult[] = [await checkDeployed()];
     for (const one of envoyCases) {
       progress(one.name);
       const detail = await playCase(one, engine).then(
@@ -39,6 +41,17 @@ export const envoyPart: ConformancePart = {
     return [{ part: "envoy", engine: engine.name, peer: "Envoy", version, ...judgeResults(results, []) }];
   },
 };
+
+/** What deploy/compose gives Envoy, which is in its format whatever runs there. */
+async function checkDeployed(): Promise<CaseResult> {
+  const id = "accepts deploy/compose/envoy.yaml";
+  const args = ["--mode", "validate", "--config-path", deployed, "--log-level", "error"];
+  const detail = await promisify(execFile)(program, args).then(
+    () => "",
+    (error: Error & { stderr: string }) => error.stderr.trim().split("\n").at(-1) ?? error.message,
+  );
+  return { id, name: id, outcome: detail === "" ? "passed" : "failed", detail };
+}
 
 async function playCase({ servers, drain = "0s", run }: EnvoyCase, engine: GrpcEngine): Promise<void> {
   const seen = new Map<string, number>();

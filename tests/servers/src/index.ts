@@ -4,7 +4,7 @@ export { createPostgresProxy, type PostgresProxy, type PostgresReply } from "./c
 export { findFreePort } from "./find-free-port.ts";
 export { type CaddyOptions, startCaddy } from "./start-caddy.ts";
 export { type ClusterOptions, startCluster, type TestCluster } from "./start-cluster.ts";
-export type { TestGateway } from "./start-gateway.ts";
+export { type GatewayProgram, startGateway, type TestGateway } from "./start-gateway.ts";
 export { type HttpAnswer, type SeenRequest, startHttpServer, type TestHttpServer } from "./start-http-server.ts";
 export { type KafkaRecord, startMockKafka, type TestKafka } from "./start-mock-kafka.ts";
 export { type NginxOptions, startNginx } from "./start-nginx.ts";
