@@ -92,6 +92,14 @@ export const programs = [
     version: /^Version (\d+)\.(\d+)/m,
     oldest: [1, 7],
   },
+  // Steps the clock of one server. It needs the library with it, which Debian's build finds.
+  {
+    name: "faketime",
+    debian: true,
+    versionArgs: ["--version"],
+    version: /faketime: Version (\d+)\.(\d+)/,
+    oldest: [0, 9],
+  },
   // The container image is built and run.
   { name: "buildah", versionArgs: ["--version"], version: /^buildah version (\d+)\.(\d+)/, oldest: [1, 28] },
   { name: "podman", versionArgs: ["--version"], version: /^podman version (\d+)\.(\d+)/, oldest: [4, 3] },

@@ -16,6 +16,7 @@ export const longestFiles: readonly string[] = [
   "packages/server/src/boot/workers/workers.test.ts",
   "tests/faults/faults.test.ts",
   "tests/faults/failover.test.ts",
+  "tests/gameday/gameday.test.ts",
   "bench/redis.test.ts",
   "bench/service.test.ts",
   "bench/peers.test.ts",

@@ -7,7 +7,7 @@ import { decide, steerWell } from "../control-plane/start-fleet.ts";
 import { createDraw } from "../leases/play-leases.ts";
 import type { Sluice } from "../restart/start-sluice.ts";
 import { type DayNotes, type GameDay, gameDay, type PlayOptions } from "./game-day.ts";
-import { beyondBound, limitOf, type SubjectLimit } from "./judge-subjects.ts";
+import { beyondBound, limitedThreeWays } from "./judge-subjects.ts";
 import { type OpenServers, openServers } from "./open-servers.ts";
 import { bySubject, PacedTraffic, type Sent } from "./paced-traffic.ts";
 import { percent, seconds } from "./render-quantity.ts";
@@ -22,30 +22,6 @@ const deadline = "20s";
 const reportedWithinMs = 1000;
 const switchMs = ({ form }: PlayOptions): number => (form === "full" ? 20_000 : 4000);
 const holdMs = ({ form }: PlayOptions): number => (form === "full" ? 15_000 : 1200);
-
-/** A fixed window may be used up at the end of one and at the beginning of the next. */
-const subjects: Readonly<Record<string, SubjectLimit>> = {
-  paced: { perSecond: 10, burst: 10, allowance: 0 },
-  windowed: { perSecond: 10, burst: 20, allowance: 0 },
-  leased: limitOf(1000),
-};
-const policies = {
-  default: "none",
-  policies: [
-    { id: "paced", match: { user: "paced" }, limits: [{ by: ["user"], windows: ["10/s burst 10"] }] },
-    {
-      id: "windowed",
-      match: { user: "windowed" },
-      limits: [{ by: ["user"], algorithm: "fixed_window", windows: ["10/s"] }],
-    },
-    { id: "leased", match: { user: "leased" }, limits: [{ by: ["user"], windows: ["1000/s"] }] },
-  ].map((policy) => ({ ...policy, on_failure: "closed" })),
-};
-const rates = [
-  ["paced", 25],
-  ["windowed", 25],
-  ["leased", 1200],
-] as const;
 
 type Key = "answered" | "counted" | "bound" | "share" | "reported" | "others" | "switch";
 
@@ -71,7 +47,7 @@ const day: GameDay<Key> = {
     const valkey = notes.opened(await startServer({ flavor: "valkey" }));
     const fleet = notes.opened(
       await openServers(2, {
-        policies,
+        policies: { default: "none", policies: limitedThreeWays.policies },
         redis: valkey.url,
         deadline,
         env: (index, folder) => ({
@@ -113,7 +89,7 @@ async function run(notes: DayNotes<Key>, options: PlayOptions, fleet: OpenServer
   const [stepped, other] = fleet.servers as [Sluice, Sluice];
   const traffic = new PacedTraffic(fleet.limiters, (user) => ({ dimensions: { user } }), createDraw(3));
   const over = new AbortController();
-  const running = traffic.run(() => rates, Number.POSITIVE_INFINITY, over.signal);
+  const running = traffic.run(() => limitedThreeWays.rates, Number.POSITIVE_INFINITY, over.signal);
   const beganMs = performance.now();
   const marks: { x: number; name: string }[] = [];
   const reported: number[] = [];
@@ -160,7 +136,7 @@ function judgeTraffic(notes: DayNotes<Key>, sent: readonly Sent[], lastingMs: nu
   const beyond: string[] = [];
   let least = Number.POSITIVE_INFINITY;
   for (const [subject, own] of bySubject(sent)) {
-    const limit = subjects[subject]!;
+    const limit = limitedThreeWays.subjects[subject]!;
     const over = beyondBound(own, limit);
     if (over > 0) beyond.push(`${subject} ${over}`);
     least = Math.min(least, own.filter(({ allowed }) => allowed).length / ((limit.perSecond * lastingMs) / 1000));

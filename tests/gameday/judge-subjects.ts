@@ -15,6 +15,34 @@ export function limitOf(perSecond: number, burst: number = perSecond): SubjectLi
   return { perSecond, burst, allowance: Math.floor(0.01 * perSecond) };
 }
 
+/** Three subjects that ask for more than their limits, each limited in another way: by GCRA, by a fixed window, and by leases. */
+export const limitedThreeWays: {
+  readonly subjects: Readonly<Record<string, SubjectLimit>>;
+  readonly policies: readonly object[];
+  readonly rates: readonly (readonly [subject: string, perSecond: number])[];
+} = {
+  subjects: {
+    paced: { perSecond: 10, burst: 10, allowance: 0 },
+    // Its window may be used up at the end of one and at the beginning of the next.
+    windowed: { perSecond: 10, burst: 20, allowance: 0 },
+    leased: limitOf(1000),
+  },
+  policies: [
+    { id: "paced", match: { user: "paced" }, limits: [{ by: ["user"], windows: ["10/s burst 10"] }] },
+    {
+      id: "windowed",
+      match: { user: "windowed" },
+      limits: [{ by: ["user"], algorithm: "fixed_window", windows: ["10/s"] }],
+    },
+    { id: "leased", match: { user: "leased" }, limits: [{ by: ["user"], windows: ["1000/s"] }] },
+  ].map((policy) => ({ ...policy, on_failure: "closed" })),
+  rates: [
+    ["paced", 25],
+    ["windowed", 25],
+    ["leased", 1200],
+  ],
+};
+
 /** How much a subject got beyond burst + rate × time + allowance in its worst stretch of time. 0: the bound was held. */
 export function beyondBound(sent: readonly Sent[], { perSecond, burst, allowance }: SubjectLimit): number {
   const admissions = sent

@@ -15,6 +15,7 @@ const fit: Readonly<Record<string, string>> = {
   python3: "grpcio 1.51.1\n",
   postgres: "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n",
   kcat: "kcat - Apache Kafka producer and consumer tool\nVersion 1.7.1 (JSON, Transactions, librdkafka 2.0.2)\n",
+  faketime: "\n/usr/bin/faketime: Version 0.9.10\nFor usage information please use '/usr/bin/faketime --help'.\n",
   buildah: "buildah version 1.28.2 (image-spec 1.1.0-rc2, runtime-spec 1.0.2-dev)\n",
   podman: "podman version 4.3.1\n",
   runc: "runc version 1.1.5+ds1\ncommit: 1.1.5+ds1-1+deb12u1\n",
