@@ -39,7 +39,7 @@ export const arrows: readonly Arrows[] = [
     },
   },
   { folder: "packages/redis", name: "@sluice/redis", packages: ["sluice"], outside: true },
-  { folder: "packages/sql", name: "@sluice/sql", packages: [], outside: true },
+  { folder: "packages/sql", name: "@sluice/sql", packages: ["sluice"], outside: true },
   { folder: "packages/protocol", name: "@sluice/protocol", packages: ["sluice"], outside: true },
   { folder: "packages/client", name: "@sluice/client", packages: ["sluice", "@sluice/protocol"], outside: true },
   { folder: "packages/pace", name: "@sluice/pace", packages: ["sluice"], outside: true },

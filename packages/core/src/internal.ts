@@ -3,6 +3,17 @@
  * each pins its siblings' exact versions. Applications need nothing from here.
  */
 export {
+  type ArrivalRate,
+  aheadMs,
+  broughtBack,
+  chargeArrival,
+  creditArrival,
+  giveArrival,
+} from "./algorithms/arrival.ts";
+export { chargeCount, countEndMs, creditCount, runningCount } from "./algorithms/count.ts";
+export { chargeSliding, creditSliding, slidingStateAt } from "./algorithms/sliding.ts";
+export { decideLog, SlidingLog } from "./algorithms/sliding-log.ts";
+export {
   aFunction,
   anObject,
   aText,

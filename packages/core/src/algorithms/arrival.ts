@@ -22,8 +22,13 @@ import { createVerdict, type WindowVerdict, type WritableVerdict } from "./windo
 /** The arrival of a counter that was never used. */
 export const neverArrived = 0;
 
+/** What giving a take back needs to know of its window. */
+export type ArrivalRate = Pick<CompiledWindow, "intervalMs" | "perMs" | "toleranceMs"> & {
+  readonly source: Pick<CompiledWindow["source"], "limit">;
+};
+
 /** The time a cost is worth at the window's rate, rounded up: rounding is always on the strict side. */
-export function worthMs(window: CompiledWindow, cost: number): number {
+export function worthMs(window: ArrivalRate, cost: number): number {
   return cost === 1 ? window.intervalMs : ceilToGrid((cost * window.perMs) / window.source.limit);
 }
 
@@ -198,7 +203,7 @@ export interface GivenArrival {
  * nothing is left of it, or the counter was corrected to below it, the give-back is void.
  */
 export function giveArrival(
-  window: CompiledWindow,
+  window: ArrivalRate,
   arrivalMs: number,
   cost: number,
   takenArrivalMs: number,

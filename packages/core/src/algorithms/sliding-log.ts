@@ -15,6 +15,19 @@ export class SlidingLog {
   #entries: number[] = [];
   #total = 0;
 
+  /** A log with the entries of another (`list`). */
+  static from(entries: readonly number[]): SlidingLog {
+    const log = new SlidingLog();
+    log.#entries = [...entries];
+    for (let i = 1; i < entries.length; i += 2) log.#total += entries[i]!;
+    return log;
+  }
+
+  /** Time and cost, alternating, oldest first. */
+  list(): readonly number[] {
+    return this.#entries;
+  }
+
   get total(): number {
     return this.#total;
   }

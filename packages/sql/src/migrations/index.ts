@@ -4,6 +4,7 @@ import { nodes } from "./0003-nodes.ts";
 import { usage } from "./0004-usage.ts";
 import { denials } from "./0005-denials.ts";
 import { exceptions } from "./0006-exceptions.ts";
+import { counters } from "./0007-counters.ts";
 import type { Migration } from "./migration.ts";
 
 /**
@@ -13,4 +14,4 @@ import type { Migration } from "./migration.ts";
  * rows that they replace. To remove a column or change its meaning, one release stops using it, and a later one removes
  * it.
  */
-export const migrations: readonly Migration[] = [policies, rollouts, nodes, usage, denials, exceptions];
+export const migrations: readonly Migration[] = [policies, rollouts, nodes, usage, denials, exceptions, counters];

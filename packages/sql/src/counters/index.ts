@@ -1,0 +1,6 @@
+export {
+  defaultStrongDeadlineMs,
+  SqlCounters,
+  type SqlCountersOptions,
+  type SqlCountersStats,
+} from "./sql-counters.ts";
