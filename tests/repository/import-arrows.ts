@@ -110,7 +110,8 @@ export const arrows: readonly Arrows[] = [
     layers: {
       entries: ["index.ts", "main.ts", "program.ts", "load-server.ts", "render-failure.ts"],
       folders: {
-        commands: ["control", "server", "arguments", "terminal"],
+        commands: ["control", "server", "capacity", "arguments", "terminal"],
+        capacity: [],
         control: ["server", "arguments", "terminal"],
         server: ["arguments", "terminal"],
         arguments: ["terminal"],

@@ -6,6 +6,7 @@ import { collect } from "./arguments/collect.ts";
 import type { ServerFlags } from "./arguments/find-token.ts";
 import type { CheckOptions } from "./arguments/parse-check.ts";
 import { addAuditCommand } from "./commands/audit.ts";
+import { addCapacityCommand } from "./commands/capacity.ts";
 import { check } from "./commands/check.ts";
 import { addConsoleCommand } from "./commands/console.ts";
 import { addDenialsCommand } from "./commands/denials.ts";
@@ -149,6 +150,7 @@ function createProgram(world: World, server: ServerCommands | undefined, finish:
   addTopCommand(program, world, finish);
   addSimulateCommand(program, world, finish);
   addReplayCommand(program, world, finish);
+  addCapacityCommand(program, world, finish);
   const token = program.command("token").description("Work with bearer tokens: of the policy store, and of files.");
   addTokenCommands(token, run, world, finish);
 
