@@ -32,7 +32,8 @@ const day: GameDay<Key> = {
     "Two servers share one Valkey, and limit the same subjects: by GCRA, by a fixed window, and by leases.",
     `Under traffic the wall clock of one of them is put ${steps.map(renderStep).join(", then ")} with libfaketime,`,
     `and stays there for ${seconds(holdMs(options))} each time.`,
-    `While its clock is wrong, an operator turns the kill switch on there for ${seconds(switchMs(options))}, and the clock is stepped again meanwhile.`,
+    `While it is an hour ahead, an operator turns the kill switch on there for ${seconds(switchMs(options))},`,
+    "and the clock is put an hour behind meanwhile.",
   ],
   promises: {
     answered: { text: "every check is answered by a server" },
@@ -156,11 +157,11 @@ async function killSwitch(
   stepped: Sluice,
 ): Promise<void> {
   const forMs = switchMs(options);
-  await stepClock(fleet, -hourMs);
+  await stepClock(fleet, hourMs);
   const askedMs = performance.now();
   await steerWell(stepped, fleet, "PUT", "/kill-switch", { mode: "closed", for_ms: forMs, why: "a drill" });
   await waitUntil("the kill switch denies", patienceMs, async () => ((await isAllowed(stepped)) ? undefined : true));
-  await stepClock(fleet, hourMs);
+  await stepClock(fleet, -hourMs);
   let early = 0;
   let answers = 0;
   let endedMs = Number.POSITIVE_INFINITY;
