@@ -18,7 +18,9 @@ if (suite === undefined || !/^[a-z][a-z0-9-]*$/.test(suite) || !existsSync(path.
 }
 
 await ensureInstalledOrExit();
-const onServers = ["redis", "apps", "service", "soak", "propagation", "lease", "latency", "fleet", "usage", "peers"];
+const onServers = [
+  ...["redis", "apps", "service", "soak", "propagation", "lease", "latency", "fleet", "usage", "peers", "console"],
+];
 if (onServers.includes(suite)) {
   await ensureServers().catch((error) => {
     process.stderr.write(`${error.message}\n`);

@@ -15,6 +15,8 @@ const why = "/why?request=tenant%3Dacme+method%3DGET+endpoint%3D%2Fv1%2Fsearch+u
 export async function consoleViews({ admin }: ConsoleWorld): Promise<readonly ConsoleView[]> {
   const rollouts = await admin.rollouts.list().toArray();
   const rollout = rollouts[0]?.id;
+  const { items: simulations } = await admin.simulations.list();
+  const simulation = simulations[0]?.id;
   const views: ConsoleView[] = [
     { name: "overview", path: "/", ready: (page) => page.getByText("on berlin-1, this second").waitFor() },
     {
@@ -53,7 +55,12 @@ export async function consoleViews({ admin }: ConsoleWorld): Promise<readonly Co
     { name: "access", path: "/access", ready: (page) => page.getByText("viewer-of-the-shop").waitFor() },
     { name: "audit", path: "/audit", ready: (page) => page.getByRole("table", { name: "Audit" }).waitFor() },
   ];
-  return rollout === undefined
-    ? views
-    : [...views, { name: "rollout", path: `/rollouts/${rollout}`, ready: heading(/version/) }];
+  if (rollout !== undefined) views.push({ name: "rollout", path: `/rollouts/${rollout}`, ready: heading(/version/) });
+  if (simulation !== undefined)
+    views.push({
+      name: "what-if-result",
+      path: `/what-if?simulation=${simulation}`,
+      ready: (page) => page.getByRole("figure", { name: /^Requests, and those denied/ }).waitFor(),
+    });
+  return views;
 }

@@ -7,7 +7,7 @@ import { createRoot } from "react-dom/client";
 import { isTemporary } from "./api/advise.ts";
 import { ApiError } from "./api/api-error.ts";
 import { createConsoleRouter } from "./app/routes.tsx";
-import { forgetSession } from "./session/session.ts";
+import { followTabs, forgetSession } from "./session/session.ts";
 import { ErrorBoundary } from "./ui/error-boundary.tsx";
 import { ToastRegion } from "./ui/toast.tsx";
 import { removeCode } from "./url/one-time-code.ts";
@@ -29,6 +29,8 @@ const queries: QueryClient = new QueryClient({
     },
   },
 });
+
+followTabs(queries);
 
 const router = createConsoleRouter(queries);
 

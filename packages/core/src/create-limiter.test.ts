@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ManualClock } from "./clock.ts";
-import type { CounterStore } from "./counters/counter-store.ts";
+import type { CounterStore, PeekOptions } from "./counters/counter-store.ts";
 import { MemoryCounters } from "./counters/memory-counters.ts";
 import { createLimiter } from "./create-limiter.ts";
 import { SluiceError } from "./errors.ts";
@@ -743,6 +743,53 @@ describe("a dimension that requests lack", () => {
 });
 
 describe("explain", () => {
+  const oneEach = { policies: [{ id: "api", limits: [{ by: "user", windows: "1/s" }] }] };
+
+  it("shows the windows at the moment of the decision, whatever is taken right after it", async () => {
+    class BusyCounters extends MemoryCounters {
+      override peek(limits: Parameters<MemoryCounters["peek"]>[0], options?: PeekOptions) {
+        const answer = super.peek(limits, options);
+        super.take(limits);
+        return answer;
+      }
+    }
+    const clock = new ManualClock();
+    const limiter = createLimiter({ policies: oneEach, clock, counters: new BusyCounters({ clock }) });
+    const [first, second] = [await limiter.explain(user("u")), await limiter.explain(user("u"))];
+    expect(first.decision.allowed).toBe(true);
+    expect(first.limits[0]!.windows[0]).toMatchObject({
+      remaining: 1,
+      arithmetic: [expect.anything(), expect.stringMatching(/fits$/)],
+    });
+    expect(second.decision.allowed).toBe(false);
+    expect(second.limits[0]!.windows[0]).toMatchObject({ remaining: 0 });
+    await limiter.close();
+  });
+
+  it("says that a lease of this node decides, if the windows at the central store would not", async () => {
+    class HeldCounters extends MemoryCounters {
+      readonly leases = true;
+      override peek(limits: Parameters<MemoryCounters["peek"]>[0], options?: PeekOptions) {
+        const answer = super.peek(limits, options);
+        if (options?.record === true) return answer;
+        return { ...answer, outcomes: answer.outcomes.map((outcome) => ({ ...outcome, fits: "now" as const })) };
+      }
+    }
+    const clock = new ManualClock();
+    const policies = { policies: [{ id: "api", limits: [{ by: "user", windows: "1000/s burst 1" }] }] };
+    const counters = new HeldCounters({ clock });
+    const limiter = createLimiter({ policies, clock, counters });
+    expect((await limiter.explain(user("u"))).limits[0]!.counted).toMatch(/\)$/);
+    await limiter.charge(user("u"));
+    const explanation = await limiter.explain(user("u"));
+    expect(explanation.decision.allowed).toBe(true);
+    expect(explanation.limits[0]).toMatchObject({
+      counted: expect.stringContaining("; a lease of this node decides now, and not these windows"),
+      windows: [{ remaining: 0 }],
+    });
+    await limiter.close();
+  });
+
   it("says for each limit how it is counted, by the counters in use", async () => {
     const policies = {
       policies: [

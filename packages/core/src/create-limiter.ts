@@ -311,14 +311,12 @@ class SluiceLimiter implements Limiter {
   async explain(request: CheckRequest): Promise<Explanation> {
     const asked: CheckRequest = { ...request, preview: true, details: true, id: undefined };
     const resolution = this.#resolve(asked);
-    const { answer, readings } = await orUnavailable(async () => ({
-      answer: await this.#ask(asked, resolution),
-      readings: await Promise.all(resolution.limits.map((limit) => this.counters.read(limit))),
-    }));
-    const decision = this.#forced.decide(asked) ?? this.#decisions.decide(asked, resolution, answer);
     // Loaded on first use: most apps never need it, and a bundle starts without it.
-    const { explain } = await import("./explain.ts");
-    return explain(this.#snapshot, request, resolution, readings, decision, this.counters, this.#epochMs);
+    const { explain, readStanding } = await import("./explain.ts");
+    const standing = await orUnavailable(() => readStanding(this.counters, resolution.limits, request.deadlineMs));
+    const answer = resolution.limits.length === 0 || isRefused(resolution.refusals) ? undefined : standing.answer;
+    const decision = this.#forced.decide(asked) ?? this.#decisions.decide(asked, resolution, answer);
+    return explain(this.#snapshot, request, resolution, standing, decision, this.counters, this.#epochMs);
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,10 @@
-import type { CounterStore, WindowReading } from "./counters/counter-store.ts";
+import {
+  type CounterStore,
+  isRecorded,
+  type ResolvedLimit,
+  type TakeAnswer,
+  type WindowReading,
+} from "./counters/counter-store.ts";
 import type { Decision } from "./decision/decision.ts";
 import { printable } from "./decision/printable.ts";
 import { describeCounting } from "./leases/describe-counting.ts";
@@ -18,11 +24,57 @@ import { rawDimension } from "./request/read-dimension.ts";
 /** The most policies that do not apply to list: no reader wants ten thousand. */
 const maxPolicies = 100;
 
+/** How the limits of a request stand at one moment. */
+export interface Standing {
+  readonly answer: TakeAnswer;
+  /** Of each limit. */
+  readonly windows: readonly (readonly WindowReading[])[];
+  /** Whether each limit is decided by what this node holds, unlike its windows at the central store. */
+  readonly isHeld: readonly boolean[];
+}
+
+/**
+ * Asks for the decision and the windows at once, so that requests in between cannot make one contradict the other. Leases of this node
+ * decide apart from the windows, and are asked as well.
+ */
+export async function readStanding(
+  counters: CounterStore,
+  limits: readonly ResolvedLimit[],
+  deadlineMs: number | undefined,
+): Promise<Standing> {
+  const central = await counters.peek(limits, { deadlineMs, record: true });
+  const windows = await Promise.all(
+    limits.map((limit, i) => {
+      const read = central.records?.[i]?.windows ?? [];
+      return read.length > 0 ? read : counters.read(limit);
+    }),
+  );
+  const records = central.records?.map((record, i) =>
+    isRecorded(limits[i]!, false) && record !== undefined ? { ...record, windows: [] } : undefined,
+  );
+  const own = counters.leases === true ? await counters.peek(limits, { deadlineMs }) : central;
+  const isHeld = limits.map(
+    (limit, i) =>
+      describeCounting(limit, counters).allowance > 0 && own.outcomes[i]!.fits !== central.outcomes[i]!.fits,
+  );
+  const outcomes = central.outcomes.map((outcome, i) => (isHeld[i] === true ? own.outcomes[i]! : outcome));
+  return { answer: { ...central, outcomes, records }, windows, isHeld };
+}
+
+function describeStanding<Counting extends Pick<LimitExplanation, "counted">>(
+  counting: Counting,
+  isHeld: boolean,
+): Counting {
+  return isHeld
+    ? { ...counting, counted: `${counting.counted}; a lease of this node decides now, and not these windows` }
+    : counting;
+}
+
 export function explain(
   snapshot: Snapshot,
   request: CheckRequest,
   resolution: Resolution,
-  readings: readonly (readonly WindowReading[])[],
+  { windows, isHeld }: Standing,
   decision: Decision,
   counters: Pick<CounterStore, "local" | "leases">,
   epochMs: () => number,
@@ -43,8 +95,8 @@ export function explain(
         tier,
         missing: missingIn(resolved.limit, resolution.asked, findPath(resolution, resolved.limit)),
         shadow: resolved.group !== 0,
-        ...describeCounting(resolved, counters),
-        windows: readings[i]!.map((reading) => ({ ...reading, arithmetic: renderArithmetic(reading, resolved.cost) })),
+        ...describeStanding(describeCounting(resolved, counters), isHeld[i]!),
+        windows: windows[i]!.map((reading) => ({ ...reading, arithmetic: renderArithmetic(reading, resolved.cost) })),
       };
     }),
     decision,

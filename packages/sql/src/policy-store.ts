@@ -131,7 +131,10 @@ export interface StoreView {
   usageDenials(query: UsageQuery): Promise<readonly UsageDenialsRow[]>;
   /** Who used most of a dimension's subjects, the most first. */
   topSubjects(query: TopSubjectsQuery): Promise<readonly TopSubjectRow[]>;
-  /** The largest cost of one subject in one period, by policy, limit and dimension; an empty dimension: of all subjects together. */
+  /**
+   * The largest cost of one subject in one period, by policy, limit, dimension and the subject's tier; an empty dimension: of all
+   * subjects together. Subjects with limits for the policy that are theirs alone are left out.
+   */
   usagePeaks(query: UsagePeaksQuery): Promise<readonly UsagePeak[]>;
   /**
    * Subjects that begin with a text, by each place that knows them: at most `atMost` of each, in order of dimension and value. A
@@ -226,6 +229,7 @@ export interface UsagePeak {
   readonly policy: string;
   readonly limit: string;
   readonly dimension: string;
+  readonly tier: string | undefined;
   readonly cost: number;
 }
 

@@ -26,7 +26,6 @@ export function describeEditing(use: () => ConsoleBrowser): void {
       const write = async (text: string): Promise<void> => {
         await yaml.click();
         await page.keyboard.press("Control+a");
-        await page.keyboard.press("Delete");
         await page.keyboard.insertText(text);
       };
       const publish = page.getByRole("button", { name: "Publish…" });

@@ -38,6 +38,26 @@ export function describeSignIn(use: () => ConsoleBrowser): void {
       await watched.close();
     });
 
+    it("out in every tab of the browser, whichever server a tab listens to", async () => {
+      const watched = await use().openStranger();
+      const { page, context } = watched;
+      await watched.allowing(/401|ERR_FAILED/, async () => {
+        const other = await context.newPage();
+        // As if its stream came from a server that does not know of the end.
+        await other.route("**/api/v1/live/**", (route) => route.abort());
+        await page.goto(`${use().world.url}/audit`);
+        await page.getByLabel("Token").fill(use().world.tokens.viewer);
+        await page.getByRole("button", { name: "Sign in" }).click();
+        await page.getByRole("heading", { level: 1, name: "Audit" }).waitFor();
+        await other.goto(`${use().world.url}/audit`);
+        await other.getByRole("heading", { level: 1, name: "Audit" }).waitFor();
+        await page.getByRole("button", { name: "Account" }).click();
+        await page.getByRole("menuitem", { name: "Sign out" }).click();
+        await other.getByRole("heading", { name: "Sign in to Sluice" }).waitFor();
+      });
+      await watched.close();
+    });
+
     it("says so if a token is unknown, and keeps it nowhere", async () => {
       const watched = await use().openStranger();
       watched.keepSecret("sluice_wrong_token");

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fillPeriods, perSecond, sum } from "./periods.ts";
+import { fillPeriods, perSecond, sum, wholePeriods } from "./periods.ts";
 
 const period = (start_ms: number, allowed: number, denied: number) => ({
   start_ms,
@@ -37,5 +37,10 @@ describe("periods of usage", () => {
     expect(perSecond([7_200, 600], [0, hour], hour, hour + 310_000)).toEqual([2, 2]);
     expect(perSecond([60, 120, 5], [0, 60_000, 120_000], 60_000, 130_000)).toEqual([1, 2, null]);
     expect(perSecond([60, 120], [0, 60_000], 60_000, 125_000)).toEqual([1, null]);
+  });
+
+  it("are unknown until they are over and stored", () => {
+    expect(wholePeriods([60, 120, 5], [0, 60_000, 120_000], 60_000, 130_000)).toEqual([60, 120, null]);
+    expect(wholePeriods([60, 120], [0, 60_000], 60_000, 129_999)).toEqual([60, null]);
   });
 });

@@ -60,6 +60,16 @@ export function perSecond(
   });
 }
 
+/** Sums of periods that are over and stored. One that is not is unknown: a part of it would look like a sudden fall. */
+export function wholePeriods(
+  values: readonly number[],
+  times: readonly number[],
+  stepMs: number,
+  nowMs: number,
+): readonly (number | null)[] {
+  return values.map((value, at) => (nowMs - storedAfterMs - times[at]! < stepMs ? null : value));
+}
+
 export function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }

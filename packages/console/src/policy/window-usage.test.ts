@@ -8,13 +8,13 @@ const costs = [10, 20, 30, 0, 5];
 describe("usage against a window", () => {
   it("is per period if the window is shorter, against what it allows in a period", () => {
     const usage = compareWithWindow({ limit: 2, per: { kind: "ms", ms: 1_000 } }, times, costs, minute);
-    expect(usage).toMatchObject({ values: costs, capacity: 120 });
+    expect(usage).toMatchObject({ values: costs, capacity: 120, isPerPeriod: true });
     expect(lookBackMs({ per: { kind: "ms", ms: 1_000 } }, minute)).toBe(0);
   });
 
   it("is what was charged in the time that the window spans, if that is longer", () => {
     const usage = compareWithWindow({ limit: 100, per: { kind: "ms", ms: 3 * minute } }, times, costs, minute);
-    expect(usage).toMatchObject({ values: [10, 30, 60, 50, 35], capacity: 100 });
+    expect(usage).toMatchObject({ values: [10, 30, 60, 50, 35], capacity: 100, isPerPeriod: false });
     expect(lookBackMs({ per: { kind: "ms", ms: 3 * minute } }, minute)).toBe(3 * minute);
   });
 

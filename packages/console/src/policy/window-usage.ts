@@ -7,6 +7,8 @@ export interface WindowUsage {
   readonly capacity: number;
   /** What a value stands for, in words. */
   readonly meaning: string;
+  /** Whether each value is of one period alone, so that one that is not over yet says nothing. */
+  readonly isPerPeriod: boolean;
 }
 
 /** How far back a window looks beyond the first period that is shown; nothing if it is shorter than one. */
@@ -27,17 +29,28 @@ export function compareWithWindow(
   stepMs: number,
 ): WindowUsage {
   if (per.kind === "never")
-    return { values: runningSums(costs), capacity: limit, meaning: "charged so far in this range" };
+    return { values: runningSums(costs), capacity: limit, meaning: "charged so far in this range", isPerPeriod: false };
   if (per.kind === "calendar")
     return {
       values: sumsSince(times, costs, calendarKey(per.unit, per.timeZone)),
       capacity: limit,
       meaning: `charged since the ${per.unit} began in ${per.timeZone}`,
+      isPerPeriod: false,
     };
   if (per.ms <= stepMs)
-    return { values: costs, capacity: (limit * stepMs) / per.ms, meaning: `charged per ${stepName(stepMs)}` };
+    return {
+      values: costs,
+      capacity: (limit * stepMs) / per.ms,
+      meaning: `charged per ${stepName(stepMs)}`,
+      isPerPeriod: true,
+    };
   const span = Math.max(1, Math.round(per.ms / stepMs));
-  return { values: slidingSums(costs, span), capacity: limit, meaning: "charged in the window that ends then" };
+  return {
+    values: slidingSums(costs, span),
+    capacity: limit,
+    meaning: "charged in the window that ends then",
+    isPerPeriod: false,
+  };
 }
 
 function stepName(stepMs: number): string {

@@ -9,8 +9,21 @@ export function signIn(credentials: Credentials): Promise<SessionBody> {
   return ask("POST", "session", { body: credentials });
 }
 
-export function signOut(): Promise<void> {
-  return ask("DELETE", "session");
+/** Reports it to the other tabs of this browser: they have lost the cookie too, and their streams may come from servers that do not know. */
+export async function signOut(): Promise<void> {
+  await ask("DELETE", "session");
+  openTabs().postMessage("ended");
+}
+
+/** Ends the session of this tab when another one signs out. */
+export function followTabs(queries: QueryClient): void {
+  openTabs().onmessage = () => forgetSession(queries);
+}
+
+let tabs: BroadcastChannel | undefined;
+function openTabs(): BroadcastChannel {
+  tabs ??= new BroadcastChannel("sluice-session");
+  return tabs;
 }
 
 /** Undefined: not signed in. */

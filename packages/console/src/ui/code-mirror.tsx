@@ -93,7 +93,7 @@ function makeExtensions(label: string, editable: boolean, change: { readonly cur
     EditorView.editable.of(editable),
     EditorView.lineWrapping,
     EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
-    ...(editable ? [highlightActiveLine(), highlightActiveLineGutter()] : []),
+    ...(editable ? [highlightActiveLine(), highlightActiveLineGutter(), replaceLines] : []),
     // Escape and then Tab leaves the editor by keyboard, as CodeMirror documents it.
     keymap.of([...defaultKeymap, ...historyKeymap, ...(editable ? [indentWithTab] : [])]),
     EditorView.updateListener.of((update) => {
@@ -101,6 +101,23 @@ function makeExtensions(label: string, editable: boolean, change: { readonly cur
     }),
   ];
 }
+
+/**
+ * Typing over several lines, without the browser: it would join them with inline styles to keep their looks, which a strict content
+ * security policy forbids and reports.
+ */
+const replaceLines = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const { state } = view;
+    const { from, to } = state.selection.main;
+    const text = event.inputType === "insertText" ? event.data : null;
+    if (text === null || event.isComposing || state.doc.lineAt(from).number === state.doc.lineAt(to).number)
+      return false;
+    view.dispatch(state.replaceSelection(text), { userEvent: "input.type", scrollIntoView: true });
+    event.preventDefault();
+    return true;
+  },
+});
 
 const setProblems = StateEffect.define<readonly LineProblem[]>();
 

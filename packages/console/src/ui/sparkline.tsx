@@ -1,5 +1,7 @@
 import type { ReactNode } from "react";
 
+type Stacked = Pick<SparklineProps, "allowed" | "denied">;
+
 interface SparklineProps {
   /** Oldest first. Two series are stacked: denied on top of allowed. */
   readonly allowed: readonly number[];
@@ -8,6 +10,11 @@ interface SparklineProps {
   readonly height?: number;
   /** What it shows, in words. */
   readonly label: string;
+}
+
+/** The last period is not over yet, and would look like a fall. */
+export function withoutLast({ allowed, denied }: Stacked): Stacked {
+  return { allowed: allowed.slice(0, -1), denied: denied.slice(0, -1) };
 }
 
 /** A small picture of the course of things. Its numbers are somewhere else; its label has them in words. */

@@ -20,6 +20,7 @@ const headroom = objectOf({
     "The largest charged cost of one period, divided by what the window allows in such a period: 0.8 is 80 %. Bursts can take it above 1.",
   ),
   limit: described(text, "The name or the dimensions of the limit that came closest."),
+  tier: optional(described(text, "The tier of the subject that came closest, if the limit has windows for it.")),
   window: described(text, "Its window, as policies write it."),
   cost: described(integer, "What was charged in that period."),
   capacity: described(number, "What the window allows in such a period."),
@@ -56,7 +57,7 @@ export const policySummary = objectOf({
       "The limit that came closest to its end: in the last 24 hours, or for windows shorter than an hour in the last hour. " +
         "From stored usage of limits that count all requests together, or by one tracked dimension (--usage-by). " +
         "Decisions count for the limit that decided them, so a policy with several limits may be closer. " +
-        "Tiers and custom limits of subjects are not considered. Absent if no limit can be judged.",
+        "Each subject is compared with the windows of its tier; subjects with a custom limit or an override are left out. Absent if no limit can be judged.",
     ),
   ),
 });

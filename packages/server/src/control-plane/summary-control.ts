@@ -33,6 +33,8 @@ export interface PolicySummary
 export interface Headroom {
   readonly share: number;
   readonly limit: string;
+  /** Whose windows these are. Undefined: the limit's own. */
+  readonly tier: string | undefined;
   readonly window: string;
   readonly cost: number;
   readonly capacity: number;

@@ -35,15 +35,35 @@ export function createUsageTopsView({ tables, all }: Session): Pick<StoreView, "
     async usagePeaks({ policies, ...query }): Promise<readonly UsagePeak[]> {
       const rows = await all(
         inPeriod(query)
+          .leftJoin("sluice_subjects", (join) =>
+            join
+              .onRef("sluice_subjects.dimension", "=", "sluice_usage_series.dimension")
+              .onRef("sluice_subjects.value_key", "=", "sluice_usage_series.subject_key"),
+          )
           .where("policy", "in", policies)
-          .where("subject", "<>", "(other)")
-          .select(["policy", "limit_name", "dimension", sql<number>`cast(max(cost) as bigint)`.as("peak")])
-          .groupBy(["policy", "limit_name", "dimension"]),
+          .where("sluice_usage_series.subject", "<>", "(other)")
+          .where(({ not, exists, selectFrom }) =>
+            not(
+              exists(
+                selectFrom("sluice_subject_limits as own")
+                  .select("own.policy")
+                  .whereRef("own.dimension", "=", "sluice_usage_series.dimension")
+                  .whereRef("own.value_key", "=", "sluice_usage_series.subject_key")
+                  .whereRef("own.policy", "=", "sluice_usage_series.policy"),
+              ),
+            ),
+          )
+          .select([
+            ...(["policy", "limit_name", "sluice_usage_series.dimension", "tier"] as const),
+            sql<number>`cast(max(cost) as bigint)`.as("peak"),
+          ])
+          .groupBy(["policy", "limit_name", "sluice_usage_series.dimension", "tier"]),
       );
-      return rows.map(({ policy, limit_name, dimension, peak }) => ({
+      return rows.map(({ policy, limit_name, dimension, tier, peak }) => ({
         policy,
         limit: limit_name,
         dimension,
+        tier: tier ?? undefined,
         cost: peak,
       }));
     },

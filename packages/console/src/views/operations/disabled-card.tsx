@@ -1,7 +1,6 @@
 import type { DisabledPolicyBody } from "@sluice/protocol/admin";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
-import { admin } from "../../api/admin.ts";
 import { disabled } from "../../api/disabled.ts";
 import { formatDuration } from "../../format/times.ts";
 import { Can } from "../../session/can.tsx";
@@ -11,7 +10,7 @@ import { Card } from "../../ui/card.tsx";
 import { ConfirmDialog } from "../../ui/confirm-dialog.tsx";
 import { DurationSelect } from "../../ui/duration-select.tsx";
 import { ErrorNotice } from "../../ui/error-notice.tsx";
-import { TextField } from "../../ui/field.tsx";
+import { PolicyField, usePolicyKnown } from "../../ui/policy-field.tsx";
 import { PolicyLink } from "../../ui/policy-link.tsx";
 import { RelativeTime } from "../../ui/relative-time.tsx";
 import { Select } from "../../ui/select.tsx";
@@ -91,15 +90,10 @@ function DisabledItem({ item }: { readonly item: DisabledPolicyBody }): ReactNod
 
 function DisableDialog({ open, onClose }: { readonly open: boolean; readonly onClose: () => void }): ReactNode {
   const refresh = useRefresh();
-  const policies = useQuery({
-    queryKey: ["policies", "all"],
-    queryFn: ({ signal }) => admin.policies(signal),
-    enabled: open,
-  });
   const [policy, setPolicy] = useState("");
   const [mode, setMode] = useState<DisabledPolicyBody["mode"]>("allow");
   const [forMs, setForMs] = useState(3_600_000);
-  const isKnown = policies.data?.some(({ id }) => id === policy) === true;
+  const isKnown = usePolicyKnown(policy) === true;
   const confirm = async (why: string) => {
     await disabled.set(policy, { mode, for_ms: forMs }, { why });
     await refresh();
@@ -121,18 +115,7 @@ function DisableDialog({ open, onClose }: { readonly open: boolean; readonly onC
       title="Switch off a policy for a while"
     >
       <div className="flex flex-col gap-3">
-        <TextField
-          error={policy !== "" && policies.data !== undefined && !isKnown ? "There is no such policy." : undefined}
-          label="Policy"
-          list="disable-policies"
-          onChange={(event) => setPolicy(event.target.value)}
-          value={policy}
-        />
-        <datalist id="disable-policies">
-          {policies.data?.slice(0, 200).map(({ id }) => (
-            <option key={id} value={id} />
-          ))}
-        </datalist>
+        <PolicyField label="Policy" onChange={setPolicy} value={policy} />
         <Select
           label="Until then"
           onChange={setMode}

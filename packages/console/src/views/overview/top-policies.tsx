@@ -10,7 +10,7 @@ import { EmptyState } from "../../ui/empty-state.tsx";
 import { ErrorNotice } from "../../ui/error-notice.tsx";
 import { useNow } from "../../ui/now.ts";
 import { SkeletonRows } from "../../ui/skeleton.tsx";
-import { Sparkline } from "../../ui/sparkline.tsx";
+import { Sparkline, withoutLast } from "../../ui/sparkline.tsx";
 import { boundsOf, stepMs, type TimeRange, timeRanges } from "../../url/time-range.ts";
 
 interface PolicyRow {
@@ -77,8 +77,7 @@ const columns: readonly TableColumn<PolicyRow>[] = [
     width: "9.5rem",
     cell: ({ policy, allowedBy, deniedBy }) => (
       <Sparkline
-        allowed={allowedBy}
-        denied={deniedBy}
+        {...withoutLast({ allowed: allowedBy, denied: deniedBy })}
         label={`Allowed and denied by ${policy} over time`}
         width={110}
       />

@@ -8,7 +8,7 @@ import type { TableColumn } from "../../ui/data-table.tsx";
 import { RelativeTime } from "../../ui/relative-time.tsx";
 import { ShareBar } from "../../ui/share-bar.tsx";
 import { Skeleton } from "../../ui/skeleton.tsx";
-import { Sparkline } from "../../ui/sparkline.tsx";
+import { Sparkline, withoutLast } from "../../ui/sparkline.tsx";
 import { findStates, stateLabels } from "./policy-state.ts";
 
 interface Summaries {
@@ -111,7 +111,7 @@ function Usage({ id }: { readonly id: string }): ReactNode {
   if (decided === 0) return <span className="text-xs text-ink-faint">not used</span>;
   return (
     <span className="flex items-center gap-2.5">
-      <Sparkline allowed={allowed} denied={denied} label={`Decisions of ${id} by hour`} width={96} />
+      <Sparkline {...withoutLast({ allowed, denied })} label={`Decisions of ${id} by hour`} width={96} />
       <span className="text-xs whitespace-nowrap text-ink-faint">
         {formatCompact(decided)}
         {refused > 0 && <span className="text-denied">, {formatCompact(refused)} denied</span>}
@@ -125,7 +125,8 @@ function Headroom({ id }: { readonly id: string }): ReactNode {
   const summary = byId.get(id);
   const headroom = summary?.headroom;
   if (headroom === undefined) return summary === undefined && !failed ? <Skeleton className="h-4 w-20" /> : <None />;
-  const { share, limit, window, cost, capacity, step } = headroom;
-  const label = `Busiest ${step} of the last 24 hours: ${formatCompact(cost)} of ${formatCompact(capacity)} under ${limit}, ${window}`;
+  const { share, limit, tier, window, cost, capacity, step } = headroom;
+  const plan = tier === undefined ? "" : ` on the plan ${tier}`;
+  const label = `Busiest ${step} of the last 24 hours${plan}: ${formatCompact(cost)} of ${formatCompact(capacity)} under ${limit}, ${window}. Subjects with a custom limit are left out.`;
   return <ShareBar label={label} share={share} />;
 }

@@ -4,7 +4,7 @@ import type { Limit, Window } from "sluice";
 import { limitScope, renderWindow } from "sluice/internal";
 import { topSubjectsQuery, usageQuery } from "../../api/usage.ts";
 import { formatCompact, formatShare } from "../../format/numbers.ts";
-import { fillPeriods } from "../../format/periods.ts";
+import { fillPeriods, wholePeriods } from "../../format/periods.ts";
 import { compareWithWindow, lookBackMs } from "../../policy/window-usage.ts";
 import { Card } from "../../ui/card.tsx";
 import { Chart } from "../../ui/chart.tsx";
@@ -130,10 +130,11 @@ function WindowChart({ policy, choice, subject, warnAt, range }: WindowChartProp
     const first = columns.times.findIndex((ms) => ms >= fromMs);
     return { ...whole, times: columns.times.slice(first), values: whole.values.slice(first) };
   }, [data, sinceMs, fromMs, toMs, length, window]);
-  const series = useMemo(
-    () => [{ label: `Cost, ${usage.meaning}`, values: usage.values, tone: "allowed", stacked: true }],
-    [usage],
-  );
+  const series = useMemo(() => {
+    const { values, times, isPerPeriod, meaning } = usage;
+    const drawn = isPerPeriod ? wholePeriods(values, times, length, Date.now()) : values;
+    return [{ label: `Cost, ${meaning}`, values: drawn, tone: "allowed", stacked: true }];
+  }, [usage, length]);
   if (data === undefined) return <Skeleton className="h-52" />;
   const peak = Math.max(0, ...usage.values);
   const title = `${subject ?? "All requests"} against ${choice.label}`;

@@ -2,7 +2,8 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { admin } from "../../api/admin.ts";
 import type { SubjectName } from "../../api/subjects.ts";
-import { formatCount } from "../../format/numbers.ts";
+import { formatCount, formatRate } from "../../format/numbers.ts";
+import { fillPeriods, perSecond, sum, type UsagePeriod } from "../../format/periods.ts";
 import { Card } from "../../ui/card.tsx";
 import { Chart } from "../../ui/chart.tsx";
 import { EmptyState } from "../../ui/empty-state.tsx";
@@ -30,7 +31,7 @@ export function SubjectHistory({ name, range, picker }: SubjectHistoryProps): Re
     placeholderData: keepPreviousData,
   });
   return (
-    <Card aside={picker} title="Decisions over time">
+    <Card aside={picker} title="Decisions per second">
       {error !== null && <ErrorNotice error={error} what="The history cannot be shown" />}
       {data === undefined && error === null && <Skeleton className="h-48" />}
       {data !== undefined &&
@@ -51,24 +52,23 @@ interface HistoryChartProps {
   readonly fromMs: number;
   readonly toMs: number;
   readonly step: number;
-  readonly periods: readonly { readonly start_ms: number; readonly allowed: number; readonly denied: number }[];
+  readonly periods: readonly UsagePeriod[];
 }
 
 function HistoryChart({ name, fromMs, toMs, step, periods }: HistoryChartProps): ReactNode {
-  const found = new Map(periods.map((period) => [period.start_ms, period]));
-  const times = Array.from({ length: Math.round((toMs - fromMs) / step) }, (_, at) => fromMs + at * step);
-  const allowed = times.map((time) => found.get(time)?.allowed ?? 0);
-  const denied = times.map((time) => found.get(time)?.denied ?? 0);
-  const sum = (values: readonly number[]) => formatCount(values.reduce((total, value) => total + value, 0));
+  const columns = fillPeriods(periods, fromMs, toMs, step);
+  const rate = (values: readonly number[]) => perSecond(values, columns.times, step, Date.now());
+  const [allowed, denied] = [formatCount(sum(columns.allowed)), formatCount(sum(columns.denied))];
   return (
     <Chart
+      format={formatRate}
       height={200}
-      label={`${name.dimension} ${name.value}: ${sum(allowed)} allowed, ${sum(denied)} denied`}
+      label={`${name.dimension} ${name.value}: ${allowed} allowed, ${denied} denied`}
       series={[
-        { label: `Allowed ${sum(allowed)}`, values: allowed, tone: "allowed", stacked: true },
-        { label: `Denied ${sum(denied)}`, values: denied, tone: "denied", stacked: true },
+        { label: `Allowed ${allowed}`, values: rate(columns.allowed), tone: "allowed", stacked: true },
+        { label: `Denied ${denied}`, values: rate(columns.denied), tone: "denied", stacked: true },
       ]}
-      times={times}
+      times={columns.times}
     />
   );
 }

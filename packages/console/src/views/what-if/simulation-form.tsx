@@ -3,7 +3,6 @@ import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
 import { stringify } from "yaml";
 import { admin } from "../../api/admin.ts";
-import { policiesQuery } from "../../api/queries.ts";
 import { recordingsQuery, type SimulationQuestion, whatIf } from "../../api/what-if.ts";
 import { formatNoun } from "../../format/numbers.ts";
 import { Can } from "../../session/can.tsx";
@@ -12,6 +11,7 @@ import { Button } from "../../ui/button.tsx";
 import { Card } from "../../ui/card.tsx";
 import { CodeEditor } from "../../ui/code-editor.tsx";
 import { Labelled } from "../../ui/field.tsx";
+import { PolicyField, usePolicyKnown } from "../../ui/policy-field.tsx";
 import { Segmented } from "../../ui/segmented.tsx";
 import { Select } from "../../ui/select.tsx";
 import { showDone, showFailed } from "../../ui/toast.tsx";
@@ -37,14 +37,13 @@ export function SimulationForm({ policy, recording, setRecording, onStarted }: S
   const [text, setText] = useCandidate(chosen);
   const [findLimit, setFindLimit] = useState(policy ?? "");
   const [busy, setBusy] = useState(false);
-  const { data: policies = [] } = useQuery(policiesQuery);
   const { data: recordings } = useQuery(recordingsQuery);
   // They have the subjects of every team, which an editor may not see.
   const mayReplay = useMay("operate");
   const kept = mayReplay ? (recordings?.items ?? []) : [];
   const source = (mayReplay ? recording : undefined) ?? kept.find(({ requests }) => requests > 0)?.id;
+  const isLimitMissing = usePolicyKnown(findLimit) === false;
   const hasSource = log !== undefined || source !== undefined;
-  const ids = policies.map(({ id }) => ({ value: id, label: id }));
 
   async function start(): Promise<void> {
     setBusy(true);
@@ -112,11 +111,10 @@ export function SimulationForm({ policy, recording, setRecording, onStarted }: S
             ]}
             value={now}
           />
-          <Select
-            hint="Tries its limits from a tenth to ten times their size"
+          <PolicyField
+            hint="A policy whose limits are tried from a tenth to ten times their size. Empty: none"
             label="Find a limit for"
             onChange={setFindLimit}
-            options={[{ value: "", label: "No policy" }, ...ids]}
             value={findLimit}
           />
         </div>
@@ -137,11 +135,11 @@ export function SimulationForm({ policy, recording, setRecording, onStarted }: S
       >
         <div className="flex flex-col gap-3">
           {kind === "policy" && (
-            <Select
+            <PolicyField
               hideLabel
               label="Policy to change"
               onChange={setChosen}
-              options={[{ value: "", label: "A new policy" }, ...ids]}
+              placeholder="Policy to change; empty: a new one"
               value={chosen}
             />
           )}
@@ -155,7 +153,7 @@ export function SimulationForm({ policy, recording, setRecording, onStarted }: S
             <Can permission="simulate">
               <Button
                 busy={busy}
-                disabled={!hasSource || text.trim() === "" || (log?.size ?? 0) > mostLogBytes}
+                disabled={!hasSource || isLimitMissing || text.trim() === "" || (log?.size ?? 0) > mostLogBytes}
                 icon="simulate"
                 kind="primary"
                 onClick={() => void start()}
@@ -173,10 +171,11 @@ export function SimulationForm({ policy, recording, setRecording, onStarted }: S
 /** The text of a policy as it is in force, until it is edited. */
 function useCandidate(id: string): readonly [string, (text: string) => void] {
   const [text, setText] = useState(startText);
+  const isKnown = usePolicyKnown(id) === true;
   const { data } = useQuery({
     queryKey: ["policies", "one", id],
     queryFn: ({ signal }) => admin.policy(id, signal),
-    enabled: id !== "",
+    enabled: isKnown,
   });
   const document = data?.document;
   useEffect(() => {

@@ -51,8 +51,8 @@ export function SimulationResult({ document }: { readonly document: SimulationDo
           label="How many requests change their decision"
           rowKey={({ now: side }) => side}
           rows={[
-            { now: "Allowed now", allowed: flips.allowed_allowed, denied: flips.allowed_denied },
-            { now: "Denied now", allowed: flips.denied_allowed, denied: flips.denied_denied },
+            { now: "Allowed", allowed: flips.allowed_allowed, denied: flips.allowed_denied },
+            { now: "Denied", allowed: flips.denied_allowed, denied: flips.denied_denied },
           ]}
         />
       </Card>
@@ -135,7 +135,7 @@ function LimitFinder({ limits }: { readonly limits: FoundLimits }): ReactNode {
     { id: "hurt", title: "Subjects hurt", right: true, cell: ({ subjects_hurt }) => formatCount(subjects_hurt) },
     {
       id: "mark",
-      title: "",
+      title: "Note",
       cell: (step) => (
         <>
           {knee !== undefined && steps[knee] === step && <Badge tone="accent">knee</Badge>}
@@ -163,7 +163,7 @@ interface FlipRow {
 }
 
 const flipColumns: readonly TableColumn<FlipRow>[] = [
-  { id: "now", title: "", cell: ({ now }) => now },
+  { id: "now", title: "Now", cell: ({ now }) => now },
   { id: "allowed", title: "Allowed then", right: true, cell: ({ allowed }) => formatCount(allowed) },
   { id: "denied", title: "Denied then", right: true, cell: ({ denied }) => formatCount(denied) },
 ];

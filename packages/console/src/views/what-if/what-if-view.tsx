@@ -32,11 +32,21 @@ export default function WhatIfView(): ReactNode {
           Choose a recording or a log, change a policy, and press Simulate.
         </EmptyState>
       ) : (
-        <ShownSimulation id={search.simulation} />
+        <section
+          aria-label="Simulation"
+          className="flex scroll-mt-4 flex-col gap-4"
+          key={search.simulation}
+          ref={reveal}
+        >
+          <ShownSimulation id={search.simulation} />
+        </section>
       )}
     </Page>
   );
 }
+
+/** It is beneath the form, and the reader waits for it. */
+const reveal = (element: HTMLElement | null): void => element?.scrollIntoView();
 
 function ShownSimulation({ id }: { readonly id: string }): ReactNode {
   const { data, error, refetch } = useQuery(simulationQuery(id));

@@ -8,30 +8,47 @@ const stepMs: Readonly<Record<UsageStep, number>> = { minute: 60_000, hour: 3_60
 /** Peaks by the length of their periods. */
 export type PeaksByStep = Readonly<Record<UsageStep, readonly UsagePeak[]>>;
 
-/** The window that came closest to its end, of those that stored usage can judge. */
+/** The window that came closest to its end, of those that stored usage can judge: of the limit, and of each tier. */
 export function findHeadroom(policy: Policy, peaks: PeaksByStep): Headroom | undefined {
   let closest: Headroom | undefined;
   for (const limit of policy.limits) {
-    for (const window of limit.windows) {
-      const found = judgeWindow(policy.id, limit, window, peaks);
-      if (found !== undefined && (closest === undefined || found.share > closest.share)) closest = found;
-    }
+    const tiers = Object.entries(limit.tiers);
+    // A subject whose tier the limit does not know has its usual windows.
+    const usual = (tier: string | undefined): boolean => tier === undefined || !Object.hasOwn(limit.tiers, tier);
+    const found = [
+      ...limit.windows.map((window) => judgeWindow(policy.id, limit, window, peaks, usual, undefined)),
+      ...tiers.flatMap(([name, { windows }]) =>
+        windows.map((window) => judgeWindow(policy.id, limit, window, peaks, (tier) => tier === name, name)),
+      ),
+    ];
+    for (const one of found)
+      if (one !== undefined && (closest === undefined || one.share > closest.share)) closest = one;
   }
   return closest;
 }
 
-/** Undefined if usage is not stored by what the limit counts by. */
-function judgeWindow(policy: string, limit: Limit, window: Window, peaks: PeaksByStep): Headroom | undefined {
+/** Undefined if usage is not stored by what the limit counts by, or no subject with this tier is known. */
+function judgeWindow(
+  policy: string,
+  limit: Limit,
+  window: Window,
+  peaks: PeaksByStep,
+  hasTier: (tier: string | undefined) => boolean,
+  tier: string | undefined,
+): Headroom | undefined {
   const perMs = findLength(window);
   const [dimension = "", ...others] = limit.by;
   if (perMs === undefined || others.length > 0) return undefined;
   const step = perMs >= stepMs.day ? "day" : perMs >= stepMs.hour ? "hour" : "minute";
   const scope = limitScope(limit);
-  const peak = peaks[step].find((one) => one.policy === policy && one.limit === scope && one.dimension === dimension);
+  const costs = peaks[step].flatMap((one) =>
+    one.policy === policy && one.limit === scope && one.dimension === dimension && hasTier(one.tier) ? [one.cost] : [],
+  );
   const capacity = (window.limit * stepMs[step]) / perMs;
-  if (peak === undefined || !(capacity > 0)) return undefined;
-  const { cost } = peak;
-  return { share: cost / capacity, limit: scope, window: window.name ?? renderWindow(window), cost, capacity, step };
+  if (costs.length === 0 || !(capacity > 0)) return undefined;
+  const cost = Math.max(...costs);
+  const name = window.name ?? renderWindow(window);
+  return { share: cost / capacity, limit: scope, tier, window: name, cost, capacity, step };
 }
 
 /** Undefined for a quota that never refills. */

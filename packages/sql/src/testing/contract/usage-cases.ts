@@ -286,17 +286,29 @@ export const usageCases: readonly PolicyStoreCase[] = [
           ["apex", 12, 1],
         ],
       );
-      const peaks = await store.read((view) => view.usagePeaks({ ...period, policies: ["api"] }));
-      deepStrictEqual(
-        peaks.map(({ limit, dimension, cost }) => [limit, dimension, cost]).sort(),
-        [
-          ["user", "", 30],
-          ["user", "tenant", 12],
-        ].sort(),
-      );
+      const peaks = async () => {
+        const found = await store.read((view) => view.usagePeaks({ ...period, policies: ["api"] }));
+        return found.map(({ limit, dimension, tier, cost }) => [limit, dimension, tier, cost]).sort();
+      };
+      deepStrictEqual(await peaks(), [
+        ["user", "", undefined, 30],
+        ["user", "tenant", undefined, 12],
+      ]);
       await store.change((change) =>
         change.putSubject({ dimension: "tenant", value: "acme", tier: "pro", version: 1, changedMs: originMs }),
       );
+      deepStrictEqual(await peaks(), [
+        ["user", "", undefined, 30],
+        ["user", "tenant", undefined, 12],
+        ["user", "tenant", "pro", 9],
+      ]);
+      const windows = '["99/m"]';
+      const own = { dimension: "tenant", value: "apex", policy: "api", limit: "", windows, untilMs: undefined };
+      await store.change((change) => change.putSubjectLimit({ ...own, reason: "", author: "ann", atMs: originMs }));
+      deepStrictEqual(await peaks(), [
+        ["user", "", undefined, 30],
+        ["user", "tenant", "pro", 9],
+      ]);
       const find = (query: Partial<KnownSubjectQuery>) =>
         store.read(async (view) =>
           (await view.knownSubjects({ prefix: "", atMost: 10, ...query })).map(({ value, by }) => [value, by]),

@@ -1,0 +1,1 @@
+import{t as e}from"./useQuery-D4GUSW27.js";import{r as t}from"./session-DZHsNNzE.js";function n(){return e(t).data}function r(e){return n()?.may.includes(e)??!1}export{n,r as t};
