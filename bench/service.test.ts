@@ -40,5 +40,6 @@ it("npm run bench -- soak runs traffic over every protocol, and reports memory",
     checks: number,
     heap_mib: memory,
     resident_mib: memory,
+    samples: expect.arrayContaining([[number, number, number]]),
   });
 });

@@ -1,11 +1,12 @@
-// Asks a server for a PONG over its Unix socket every few milliseconds, from a separate thread, and reports what took long. It also
-// reports when the main thread was ready to run and had no core to run on.
-import { readFileSync } from "node:fs";
+// Asks a server for a PONG over its Unix socket every few milliseconds, from a separate thread, and reports how much longer
+// than usual it took. It also reports how long the main thread was ready to run and had no core to run on.
 import { connect } from "node:net";
 import { parentPort, workerData } from "node:worker_threads";
+import { readRunDelayMs } from "./run-delay.ts";
 
 const everyMs = 4;
-const slowMs = 6;
+/** An answer within this is prompt. */
+const promptMs = 1;
 
 const socket = connect(workerData as string);
 let sentMs = 0;
@@ -15,23 +16,22 @@ let waiting = false;
 socket.on("error", () => socket.destroy());
 socket.on("data", () => {
   const nowMs = performance.timeOrigin + performance.now();
-  if (nowMs - sentMs > slowMs) parentPort?.postMessage({ fromMs: sentMs, toMs: nowMs });
+  report(sentMs, nowMs, nowMs - sentMs - promptMs);
   waiting = false;
 });
-/** How long the main thread has waited for a core in total. Its thread id is that of the process. */
-function runDelayMs(): number {
-  const [, delayNs] = readFileSync(`/proc/self/task/${process.pid}/schedstat`, "utf8").split(" ");
-  return Number(delayNs) / 1e6;
+
+function report(fromMs: number, toMs: number, lostMs: number): void {
+  if (lostMs > 0) parentPort?.postMessage({ fromMs, toMs, lostMs });
 }
 
 let lookedMs = performance.timeOrigin + performance.now();
-let delayMs = runDelayMs();
+let delayMs = readRunDelayMs();
 setInterval(() => {
   const fromMs = lookedMs;
   const delayBeforeMs = delayMs;
   lookedMs = performance.timeOrigin + performance.now();
-  delayMs = runDelayMs();
-  if (delayMs - delayBeforeMs > slowMs) parentPort?.postMessage({ fromMs, toMs: lookedMs });
+  delayMs = readRunDelayMs();
+  report(fromMs, lookedMs, delayMs - delayBeforeMs);
   if (waiting) return;
   waiting = true;
   sentMs = performance.timeOrigin + performance.now();

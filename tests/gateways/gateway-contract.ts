@@ -204,7 +204,7 @@ export function describeGateway(under: GatewayUnderTest): void {
     beforeAll(async () => {
       app = await startApp();
       store = await startServer({ flavor: "valkey" });
-      sluice = await startSluice(policies, 0, { redis: store.url });
+      sluice = await startSluice(policies, 0, { redis: store.url, deadline: "5s" });
       const addresses = { sluice: sluice.address, app: app.address };
       gateway = await under.start((port) => ({ ...addresses, gateway: `127.0.0.1:${port}` }));
       for (let times = 0; times < 2; times++) expect((await ask("/vault")).status).toBe(200);
