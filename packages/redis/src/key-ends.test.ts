@@ -68,7 +68,10 @@ describe.each(flavors)("keys on %s", (flavor) => {
       | "give"
       | "reset"
       | "takeById"
-      | "lease";
+      | "lease"
+      | "hold"
+      | "commit"
+      | "extend";
     readonly limit: number;
     readonly subject: number;
     readonly cost: number;
@@ -88,6 +91,9 @@ describe.each(flavors)("keys on %s", (flavor) => {
       "reset",
       "takeById",
       "lease",
+      "hold",
+      "commit",
+      "extend",
     ),
     limit: fc.nat({ max: compiled.length - 1 }),
     subject: fc.nat({ max: 2 }),
@@ -100,6 +106,7 @@ describe.each(flavors)("keys on %s", (flavor) => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 60 }), async (steps) => {
         const receipts: string[] = [];
+        const holds: string[] = [];
         let epoch = 0;
         const hold = ({ receipt }: { readonly receipt: string | undefined }): void => {
           if (receipt !== undefined) receipts.push(receipt);
@@ -111,6 +118,11 @@ describe.each(flavors)("keys on %s", (flavor) => {
           else if (kind === "takeAll") hold(await store.take(several, { receipt }));
           else if (kind === "takeById")
             hold(await store.take([one], { id: `id${subject}`, fingerprint: "f", receipt }));
+          else if (kind === "hold") {
+            const held = await store.take([one, ...several], { receipt: true, holdMs: 1000 * cost });
+            if (held.receipt !== undefined) holds.push(held.receipt);
+          } else if (kind === "commit") await store.holds.commit(holds.at(-1) ?? "h0.0.none", 2 * cost, receipt);
+          else if (kind === "extend") await store.holds.extend(holds.at(-1) ?? "h0.0.none", 9000 * cost);
           else if (kind === "peek") await store.peek(several);
           else if (kind === "charge") await store.charge([one]);
           else if (kind === "credit") await store.charge([{ ...one, cost: -cost }]);

@@ -5,6 +5,7 @@ import { outcomesFromPlan } from "sluice/store";
 import { decodeRecords, outcomesBefore } from "./ask/decode-reply.ts";
 import { newName } from "./ask/new-name.ts";
 import { type Answer, ArrivalsQuestion, createQuestion, type Question } from "./ask/question.ts";
+import type { RedisHolds } from "./holds.ts";
 import type { Receipts } from "./receipts.ts";
 import type { Sites } from "./sites.ts";
 import type { Part, PartAsker } from "./take-across.ts";
@@ -17,6 +18,7 @@ const momentMs = 5000;
 export interface PartTakesOptions {
   readonly sites: Sites;
   readonly receipts: Receipts;
+  readonly holds: RedisHolds;
   /** Stalls of this process, as far as they were noticed. */
   readonly stalls: Stalls;
   readonly options: TakeOptions | undefined;
@@ -65,15 +67,15 @@ export class PartTakes implements PartAsker {
   }
 
   async give({ lane, limits }: Part, { receipt, replayed, held }: Answer): Promise<void> {
-    const { receipts } = this.#asked;
+    const { receipts, holds, options } = this.#asked;
     const whole = receipts.render(lane, receipt);
     // What an earlier attempt was allowed stays allowed.
     if ((whole === undefined && held === undefined) || replayed) return;
+    const giveWhole = (): Promise<boolean> =>
+      options?.holdMs === undefined ? receipts.giveOne(whole!) : holds.undo(lane.site, lane, receipt!);
     // A part that cannot be given back stays charged; the request was denied or failed all the same. Giving back
     // continues beyond the deadline, at which the caller is answered.
-    const giving = (held === undefined ? receipts.giveOne(whole!) : receipts.giveHeld(lane, limits, held)).catch(
-      () => false,
-    );
+    const giving = (held === undefined ? giveWhole() : receipts.giveHeld(lane, limits, held)).catch(() => false);
     const leftMs = Math.max(this.#expiresMs() - performance.now(), 1);
     await within(giving, leftMs).catch(() => false);
   }

@@ -30,9 +30,9 @@ export class Receipts {
     this.#options = options;
   }
 
-  /** A receipt that says where it is valid, from its name in a lane. */
-  render({ site, index }: PlacedLane, name: string | undefined): Receipt | undefined {
-    return name === undefined ? undefined : `r${this.#options.sites.siteNumber(site)}.${index}.${name}`;
+  /** A receipt or a hold's id that says where it is valid, from its name in a lane. */
+  render({ site, index }: PlacedLane, name: string | undefined, kind: "r" | "h" = "r"): Receipt | undefined {
+    return name === undefined ? undefined : `${kind}${this.#options.sites.siteNumber(site)}.${index}.${name}`;
   }
 
   join(receipts: readonly (Receipt | undefined)[]): Receipt {

@@ -1,10 +1,10 @@
 import { flavors, startCluster, startServer, type TestCluster, type TestServer } from "@sluice/test-servers";
-import { centralCountersContract, counterStoreContract, type StoreUnderTest } from "sluice/testing";
+import { centralCountersContract, counterStoreContract, holdsContract, type StoreUnderTest } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, describe, test } from "vitest";
 import { RedisCounters } from "./redis-counters.ts";
 import { scriptsOnTestTime, testTime } from "./testing/scripts-on-test-time.ts";
 
-const contract = [...counterStoreContract, ...centralCountersContract];
+const contract = [...counterStoreContract, ...centralCountersContract, ...holdsContract];
 let opened: RedisCounters[] = [];
 let number = 0;
 
@@ -24,7 +24,14 @@ async function open(servers: string): Promise<StoreUnderTest> {
   });
   opened.push(store);
   await store.connected();
-  return { store, advance: (ms) => clock.advance(ms) };
+  return {
+    store,
+    advance: (ms) => {
+      clock.advance(ms);
+      // What this process would do within a second.
+      return store.holds.expire();
+    },
+  };
 }
 
 describe.each(flavors)("counters on one %s server", (flavor) => {

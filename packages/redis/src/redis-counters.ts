@@ -22,6 +22,7 @@ import { ArrivalQuestion, ArrivalsQuestion, CountsQuestion, createQuestion } fro
 import { RunDelay } from "./ask/run-delay.ts";
 import { findCode } from "./ask/window-code.ts";
 import { type RedisServers, renderServers, serversFrom } from "./connect/redis-servers.ts";
+import { RedisHolds } from "./holds.ts";
 import { openTopology } from "./open-topology.ts";
 import { OutageWarnings } from "./outage-warnings.ts";
 import { PartTakes } from "./part-takes.ts";
@@ -33,7 +34,7 @@ import {
   type RedisCountersOptions,
   type RedisTestOptions,
 } from "./redis-counters-options.ts";
-import { type ShardStatus, Site } from "./site.ts";
+import { type PlacedLane, type ShardStatus, Site } from "./site.ts";
 import { closedError, Sites } from "./sites.ts";
 import { AcrossTake, LastDeniers } from "./take-across.ts";
 import { findTakeScript, isOneArrival } from "./which-script.ts";
@@ -78,6 +79,7 @@ export class RedisCounters implements CentralCounters, SingleTakes {
   readonly #deniers = new LastDeniers();
   readonly #sites: Sites;
   readonly #receipts: Receipts;
+  readonly holds: RedisHolds;
   readonly #warnings: OutageWarnings | undefined;
 
   constructor(options: RedisCountersOptions & RedisTestOptions) {
@@ -88,6 +90,7 @@ export class RedisCounters implements CentralCounters, SingleTakes {
     const cells = (options.cells ?? []).map((cell) => ({ cell, servers: serversFrom(cell.servers) }));
     this.#sites = new Sites({ servers, cells, openSite: (one) => this.#openSite(one) });
     this.#receipts = new Receipts({ sites: this.#sites, counts: this.#counts, patienceMs, tune: options.tune });
+    this.holds = new RedisHolds({ sites: this.#sites, counts: this.#counts, patienceMs, tune: options.tune });
     const warns = options.warn ?? options.onEvent === undefined;
     this.#warnings = warns ? this.#createWarnings([servers, ...cells.map((one) => one.servers)]) : undefined;
   }
@@ -201,7 +204,7 @@ export class RedisCounters implements CentralCounters, SingleTakes {
     const answer = lane.lane.ask(createQuestion("take", limits, options, receipt), budgetMs, waitMs);
     return receipt === undefined && options?.id === undefined
       ? answer
-      : answer.then((one) => ({ ...one, receipt: this.#receipts.render(lane, one.receipt) }));
+      : answer.then((one) => ({ ...one, receipt: this.#renderReceipt(lane, one.receipt, options) }));
   }
 
   #takeAcross(
@@ -211,15 +214,32 @@ export class RedisCounters implements CentralCounters, SingleTakes {
     waitMs: number,
   ): Promise<TakeAnswer> {
     const receipts = this.#receipts;
-    const asker = new PartTakes({ sites: this.#sites, receipts, stalls: this.#stalls, options, budgetMs, waitMs });
+    const { holds } = this;
+    const asker = new PartTakes({
+      sites: this.#sites,
+      receipts,
+      holds,
+      stalls: this.#stalls,
+      options,
+      budgetMs,
+      waitMs,
+    });
     const across = new AcrossTake(this.#sites.parts(limits), asker, this.#deniers);
     if (options?.receipt !== true) return across.run();
     return across.run().then((answer) => {
       const { held } = across;
       if (held.length === 0) return answer;
-      const receipt = receipts.join(held.map(({ part, answer: one }) => receipts.render(part.lane, one.receipt)));
+      const receipt = receipts.join(
+        held.map(({ part, answer: one }) => this.#renderReceipt(part.lane, one.receipt, options)),
+      );
       return { ...answer, receipt };
     });
+  }
+
+  #renderReceipt(lane: PlacedLane, name: string | undefined, options: TakeOptions | undefined): Receipt | undefined {
+    if (options?.holdMs === undefined) return this.#receipts.render(lane, name);
+    if (name !== undefined) this.holds.note(lane, options.holdMs);
+    return this.#receipts.render(lane, name, "h");
   }
 
   async peek(limits: readonly ResolvedLimit[], options?: PeekOptions): Promise<TakeAnswer> {
@@ -266,7 +286,7 @@ export class RedisCounters implements CentralCounters, SingleTakes {
         const keys = own.flatMap(({ limit, windows, subject }) => [
           ...windows.flatMap((window) => {
             const { code } = findCode(window);
-            return [lane.names.counter(code, subject), lane.names.mark(code, subject)];
+            return [lane.names.counter(code, subject), lane.names.mark(code, subject), lane.names.held(code, subject)];
           }),
           blockKey(lane.names, limit, subject),
           recordKey(lane.names, limit, subject),
@@ -296,6 +316,7 @@ export class RedisCounters implements CentralCounters, SingleTakes {
   }
 
   async close(): Promise<void> {
+    this.holds.close();
     this.#sites.close();
   }
 

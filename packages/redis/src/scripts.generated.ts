@@ -13,6 +13,7 @@ export type ScriptName =
   | "give"
   | "lease"
   | "peek"
+  | "settleHold"
   | "takeArrivals"
   | "takeCounts"
   | "take";
@@ -64,7 +65,7 @@ return { now_us, 0, foreign, 0 }
   },
   /** Takes costs unconditionally, into bounded debt if it must; gives costs below 0 back, down to nothing. */
   charge: {
-    digest: "23fdf63eb848971609dbebd8fc9676cfd3ff29ec",
+    digest: "bf8d1b99d812342b6d65d44b5045c11a1ea83fc4",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -83,6 +84,10 @@ local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
 if not sign then return nil end
 local distance = (ms - whole_ms) * 1048576 + (units - within_ms)
 return distance > 0 and distance or 0, sign == '-'
+end
+local function read_ahead(word)
+local ms, units = string.match(word, '^(%d+):(%d+)$')
+return ms and (ms - whole_ms) * 1048576 + (units - within_ms) or 0
 end
 local function instant_text(ahead)
 local units = within_ms + ahead
@@ -469,7 +474,7 @@ return reply
   },
   /** Gives back what one request has taken from counters of arrival times and holds. Called once at most. */
   giveArrivals: {
-    digest: "259cc7c86c26fba1e6fd347750ba66f74ed999fe",
+    digest: "af28c450d149e3041d5d7a8fd0b0f1ffc0fde890",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -486,6 +491,10 @@ local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
 if not sign then return nil end
 local distance = (ms - whole_ms) * 1048576 + (units - within_ms)
 return distance > 0 and distance or 0, sign == '-'
+end
+local function read_ahead(word)
+local ms, units = string.match(word, '^(%d+):(%d+)$')
+return ms and (ms - whole_ms) * 1048576 + (units - within_ms) or 0
 end
 local function instant_text(ahead)
 local units = within_ms + ahead
@@ -546,7 +555,7 @@ return { now_us, 0, given_any }
   },
   /** Gives a take back by its receipt, once. The receipt holds the keys of its counters, and shares their slot. */
   give: {
-    digest: "cac491c0201f5ffa38a75556d7bfd1a8260c6339",
+    digest: "add64c3d7774d8ea4cd5435b48863be07005ec70",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -563,6 +572,10 @@ local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
 if not sign then return nil end
 local distance = (ms - whole_ms) * 1048576 + (units - within_ms)
 return distance > 0 and distance or 0, sign == '-'
+end
+local function read_ahead(word)
+local ms, units = string.match(word, '^(%d+):(%d+)$')
+return ms and (ms - whole_ms) * 1048576 + (units - within_ms) or 0
 end
 local function instant_text(ahead)
 local units = within_ms + ahead
@@ -636,6 +649,11 @@ end
 end
 return nil
 end
+local function give_counted(kind, name, cost, a, taken_ms, word)
+if kind == 3 then return give_count(name, cost, word) end
+if kind == 4 then return give_sliding(name, cost, word, a) end
+return give_log(name, cost, taken_ms, a)
+end
 local held = text_of(KEYS[1])
 if not held then return { now_us, 0, 0 } end
 call('DEL', KEYS[1])
@@ -651,15 +669,9 @@ local begun, given_text = read_mark(mark_name)
 if begun == beginning then
 local text, given
 if kind <= 2 then
-local ms, units = string.match(word, '^(%d+):(%d+)$')
-local taken = ms and (ms - whole_ms) * 1048576 + (units - within_ms) or 0
-text, given = give_arrival(name, a, b, taken, given_text - given_before)
-elseif kind == 3 then
-text, given = give_count(name, cost, word)
-elseif kind == 4 then
-text, given = give_sliding(name, cost, word, a)
+text, given = give_arrival(name, a, b, read_ahead(word), given_text - given_before)
 else
-text, given = give_log(name, cost, taken_ms, a)
+text, given = give_counted(kind, name, cost, a, taken_ms, word)
 end
 if text then
 any = 1
@@ -673,7 +685,7 @@ return { now_us, 0, any }
   },
   /** Grants leases: takes up to what is wanted, to be spent on another node, and settles earlier ones. */
   lease: {
-    digest: "cecb1fd33ac85f2227e1c5d3db4c38541b5438dd",
+    digest: "12fae61929dd322de13d74b946829762794ef9f3",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -692,6 +704,10 @@ local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
 if not sign then return nil end
 local distance = (ms - whole_ms) * 1048576 + (units - within_ms)
 return distance > 0 and distance or 0, sign == '-'
+end
+local function read_ahead(word)
+local ms, units = string.match(word, '^(%d+):(%d+)$')
+return ms and (ms - whole_ms) * 1048576 + (units - within_ms) or 0
 end
 local function instant_text(ahead)
 local units = within_ms + ahead
@@ -1231,7 +1247,7 @@ return reply
   },
   /** Examines requests of any windows as a take would, and changes nothing. */
   peek: {
-    digest: "720556b07b83e873cd58bc2ca3deeff97cd02a73",
+    digest: "846c13339c7874e7a21b2b49336a12d590279374",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -1250,6 +1266,10 @@ local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
 if not sign then return nil end
 local distance = (ms - whole_ms) * 1048576 + (units - within_ms)
 return distance > 0 and distance or 0, sign == '-'
+end
+local function read_ahead(word)
+local ms, units = string.match(word, '^(%d+):(%d+)$')
+return ms and (ms - whole_ms) * 1048576 + (units - within_ms) or 0
 end
 local function instant_text(ahead)
 local units = within_ms + ahead
@@ -1619,9 +1639,589 @@ reply[3] = count_foreign()
 return reply
 `,
   },
+  /** Settles a hold: reports what its work has cost, extends it, ends it when its time is up, or undoes it. */
+  settleHold: {
+    digest: "a6fcc75c80ccac2b747076c83b7e910f0355ace2",
+    source: `local time = redis.call('TIME')
+local now_us = time[1] * 1000000 + time[2]
+local now_ms = now_us / 1000
+local floor = math.floor
+local span = 9007199254740992
+local passed = 0.75 * span
+local whole_ms = floor(now_us / 1000)
+local within_ms = floor(now_us % 1000 * 1048.576)
+local at = whole_ms % 8589934592 * 1048576 + within_ms
+local room = span - at
+local renewal = 62914560000
+local function read_wide(value)
+local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
+if not sign then return nil end
+local distance = (ms - whole_ms) * 1048576 + (units - within_ms)
+return distance > 0 and distance or 0, sign == '-'
+end
+local function read_ahead(word)
+local ms, units = string.match(word, '^(%d+):(%d+)$')
+return ms and (ms - whole_ms) * 1048576 + (units - within_ms) or 0
+end
+local function instant_text(ahead)
+local units = within_ms + ahead
+local ms = floor(units / 1048576)
+return string.format('%.0f:%.0f', whole_ms + ms, units - ms * 1048576)
+end
+local function arrival_text(ahead, debt)
+local arrival = ahead < room and at + ahead or ahead - room
+if not debt then return string.format('%.0f', arrival) end
+return string.format('-%.0f', arrival == 0 and span or arrival)
+end
+local hold_name, index_name = KEYS[1], KEYS[2]
+local head_length, window_length = 7, 16
+local function read_hold()
+local value = redis.pcall('GET', hold_name)
+local readable, record = pcall(cmsgpack.unpack, type(value) == 'string' and value or '')
+if not readable or type(record) ~= 'table' or #record <= head_length then return nil end
+for i = 2, head_length do
+if type(record[i]) ~= 'number' then return nil end
+end
+for i = head_length + 1, #record do
+if type(record[i]) ~= 'table' or #record[i] ~= window_length then return nil end
+end
+return record
+end
+local hold = read_hold()
+local KEYS = {}
+for i = head_length + 1, hold and #hold or 0 do KEYS[i - head_length] = hold[i][1] end
+local pack, unpack_from, byte, format = struct.pack, struct.unpack, string.byte, string.format
+local ceil, call = math.ceil, redis.call
+local head_form, window_form = '<HBHHH', '<BHBHHHddddddd'
+local window_bytes = 66
+local once_ms = 2592000000
+local slack_ms = 1000
+local exact_entries = 256
+local values = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
+local counters, needed_ms, foreign = {}, {}, 0
+local function read_arrival(value)
+local counter = { ahead = 0 }
+local number = value and tonumber(value)
+if number and number % 1 == 0 then
+local distance = ((number < 0 and -number or number) - at) % span
+if distance <= passed then
+counter.ahead = distance
+counter.debt = number < 0
+end
+if number >= 0 then counter.stored = number end
+elseif value then
+local ahead, debt = read_wide(value)
+if ahead then
+counter.ahead, counter.debt = ahead, debt
+else
+foreign = foreign + 1
+end
+end
+return counter
+end
+local function is_whole(number)
+return number >= 0 and number <= span and number % 1 == 0
+end
+local function read_packed(value, tag, form, length)
+if not value then return 0, 0, 0 end
+if #value == length and byte(value) == tag then
+local _, one, two, three = unpack_from(form, value)
+if is_whole(one) and is_whole(two) and (length == 17 or is_whole(three)) then return one, two, three end
+end
+foreign = foreign + 1
+return 0, 0, 0
+end
+local function read_log(value)
+local counter = { entries = {}, first = 1, used = 0 }
+if not value then return counter end
+if byte(value) ~= 76 or #value % 16 ~= 1 then
+foreign = foreign + 1
+return counter
+end
+local entries = counter.entries
+local before = 0
+for position = 2, #value, 16 do
+local time, cost = unpack_from('<dd', value, position)
+counter.used = counter.used + cost
+if not (time >= before and time <= span and is_whole(cost) and counter.used <= span) then
+foreign = foreign + 1
+return { entries = {}, first = 1, used = 0 }
+end
+before = time
+if time > now_ms then time, counter.misfit = now_ms, true end
+entries[#entries + 1] = time
+entries[#entries + 1] = cost
+end
+return counter
+end
+local function read_record(value)
+local updated, denied = string.match(value or '', '^(%d+) (%d+)$')
+updated, denied = tonumber(updated), tonumber(denied)
+if updated and updated <= span and denied <= span then return { updated = updated, denied = denied } end
+if value then foreign = foreign + 1 end
+return { updated = 0, denied = 0 }
+end
+local function settle(counter, per_ms)
+local entries, first = counter.entries, counter.first
+while first < #entries and now_ms - entries[first] >= per_ms do
+counter.used = counter.used - entries[first + 1]
+first = first + 2
+end
+counter.first = first
+end
+local function add_entry(counter, cost, per_ms)
+local entries = counter.entries
+counter.used = counter.used + cost
+if #entries > counter.first and entries[#entries - 1] == now_ms then
+entries[#entries] = entries[#entries] + cost
+return
+end
+entries[#entries + 1] = now_ms
+entries[#entries + 1] = cost
+if (#entries - counter.first + 1) / 2 <= exact_entries then return end
+local slot_ms, merged, slot = per_ms / exact_entries, {}, nil
+for i = counter.first, #entries, 2 do
+local slot_of_entry = floor(entries[i] / slot_ms)
+if slot_of_entry == slot then
+merged[#merged - 1] = entries[i]
+merged[#merged] = merged[#merged] + entries[i + 1]
+else
+merged[#merged + 1] = entries[i]
+merged[#merged + 1] = entries[i + 1]
+slot = slot_of_entry
+end
+end
+counter.entries, counter.first = merged, 1
+end
+local function aligned_end(per_ms)
+return (floor(floor(now_ms) / per_ms) + 1) * per_ms
+end
+local function counter_of(kind, key, a, c, life_ms)
+local counter = counters[key]
+if not counter then
+local value = values[key]
+if kind <= 2 then
+counter = read_arrival(value)
+elseif kind == 3 then
+local ends, count = read_packed(value, 67, '<Bdd', 17)
+counter = { ends = ends, count = count }
+elseif kind == 4 then
+local idle, current, previous = read_packed(value, 83, '<Bddd', 25)
+counter = { idle = idle, current = current, previous = previous }
+elseif kind == 5 then
+counter = read_log(value)
+else
+counter = read_record(value)
+end
+counters[key] = counter
+needed_ms[key] = kind == 3 and a < 0 and 2 * once_ms or life_ms
+end
+if kind == 3 then
+local latest = a > 0 and aligned_end(a) or a == 0 and ceil(now_ms) + once_ms or c
+if counter.ends > latest then counter.ends, counter.misfit = latest, true end
+if counter.ends <= now_ms then counter.count = 0 end
+elseif kind == 4 then
+local latest = aligned_end(a) + a
+if counter.idle > latest then counter.idle, counter.misfit = latest, true end
+if now_ms >= counter.idle then
+counter.idle, counter.current, counter.previous = aligned_end(a) + a, 0, 0
+elseif now_ms >= counter.idle - a then
+counter.idle, counter.current, counter.previous = counter.idle + a, 0, counter.current
+end
+elseif kind == 5 then
+settle(counter, a)
+end
+return counter
+end
+local function clamp(counter, full, furthest)
+if counter.ahead > furthest and not (counter.debt and counter.ahead <= 2 * furthest) then
+counter.ahead, counter.debt, counter.stored, counter.misfit = full, nil, nil, true
+end
+end
+local function next_freed(counter, capacity, per_ms)
+local entries, first, freed = counter.entries, counter.first, counter.first
+if freed > #entries then return 0 end
+local used = counter.used - entries[freed + 1]
+while used >= capacity and freed + 2 < #entries do
+freed = freed + 2
+used = used - entries[freed + 1]
+end
+local dated_ms = entries[freed]
+if (#entries - first + 1) / 2 >= exact_entries and entries[#entries - 1] ~= now_ms then
+local slot_ms = per_ms / exact_entries
+local slot = floor(dated_ms / slot_ms)
+while freed + 2 < #entries and floor(entries[freed + 2] / slot_ms) == slot do freed = freed + 2 end
+dated_ms = freed + 1 == #entries and floor(now_ms / slot_ms) == slot and now_ms or entries[freed]
+end
+return ceil(per_ms - (now_ms - dated_ms))
+end
+local function look(kind, counter, cost, capacity, a, b, c)
+if kind <= 2 then
+clamp(counter, capacity, c)
+return counter.ahead + a <= b, counter.ahead, 0, 0, 0
+elseif kind == 3 then
+return counter.count + cost <= capacity, counter.ends, counter.count, 0, 0
+elseif kind == 4 then
+local until_end = counter.idle - a - now_ms
+local fits = cost <= capacity and counter.previous * until_end + (counter.current + cost - capacity) * a <= 0
+return fits, counter.idle, counter.current, counter.previous, 0
+elseif kind == 6 then
+return true, counter.updated, counter.denied, 0, 0
+end
+local entries, used, wait_ms = counter.entries, counter.used, 0
+if used + cost <= capacity or cost > capacity then
+wait_ms = next_freed(counter, capacity, a)
+else
+for i = counter.first, #entries, 2 do
+if used + cost <= capacity then break end
+used = used - entries[i + 1]
+wait_ms = ceil(a - (now_ms - entries[i]))
+end
+end
+local reset_ms = #entries > counter.first and ceil(a - (now_ms - entries[#entries - 1])) or 0
+return counter.used + cost <= capacity, counter.used, wait_ms, reset_ms, (#entries - counter.first + 1) / 2
+end
+local function end_of_count(counter, a, b, c)
+if a == 0 then return ceil(now_ms) + once_ms end
+if counter.count > 0 then return counter.ends end
+if a > 0 then return aligned_end(a) end
+return now_ms < b and b or c
+end
+local function within_bounds(kind, a, c, began_ms)
+return kind ~= 3 or a >= 0 or (now_ms >= began_ms and now_ms < c)
+end
+local function take(kind, counter, cost, capacity, a, b, c)
+if kind <= 2 then
+local after = counter.ahead + a
+if after <= b then
+counter.ahead, counter.debt = after, nil
+else
+local bounded = math.min(after, b + capacity)
+counter.ahead, counter.debt, counter.stored = math.max(counter.ahead, bounded), true, nil
+end
+elseif kind == 3 then
+counter.ends = end_of_count(counter, a, b, c)
+counter.count = math.max(counter.count, math.min(counter.count + cost, 2 * capacity))
+elseif kind == 4 then
+counter.current = math.max(counter.current, math.min(counter.current + cost, 2 * capacity))
+else
+local bounded = math.min(cost, 2 * capacity - counter.used)
+if bounded > 0 then add_entry(counter, bounded, a) end
+end
+end
+local function credit(kind, counter, cost, a, b)
+if kind <= 2 then
+if counter.ahead == 0 then return nil end
+local given = math.min(a, counter.ahead)
+counter.ahead = counter.ahead - given
+if counter.ahead <= b then counter.debt = nil end
+return given
+elseif kind == 3 then
+if counter.count == 0 then return nil end
+counter.count = math.max(counter.count - cost, 0)
+elseif kind == 4 then
+if counter.current + counter.previous == 0 then return nil end
+local rest = cost - math.min(cost, counter.current)
+if rest == 0 then
+counter.current = counter.current - cost
+return 0
+end
+local until_end = counter.idle - a - now_ms
+local units = floor(rest * a / until_end)
+if units * until_end > rest * a then units = units - 1 end
+counter.current, counter.previous = 0, math.max(counter.previous - units, 0)
+else
+local entries = counter.entries
+if #entries < counter.first then return nil end
+while cost > 0 and #entries > counter.first do
+local removed = math.min(entries[#entries], cost)
+cost, counter.used = cost - removed, counter.used - removed
+entries[#entries] = entries[#entries] - removed
+if entries[#entries] == 0 then entries[#entries], entries[#entries - 1] = nil, nil end
+end
+end
+return 0
+end
+local function is_empty(kind, counter)
+if kind <= 2 then return counter.ahead == 0 end
+if kind == 3 then return counter.count == 0 end
+if kind == 4 then return counter.current + counter.previous == 0 end
+return counter.used == 0
+end
+local function life_until(instant_ms)
+return ceil(instant_ms - now_ms) + slack_ms
+end
+local function log_text(counter)
+local parts, entries = { 'L' }, counter.entries
+for i = counter.first, #entries, 2 do parts[#parts + 1] = pack('<dd', entries[i], entries[i + 1]) end
+return table.concat(parts)
+end
+local function write_arrival(name, counter, life_ms)
+local arrival = counter.ahead < room and at + counter.ahead or counter.ahead - room
+local before = counter.stored
+if counter.debt then
+call('SET', name, arrival_text(counter.ahead, true), 'PX', life_ms)
+elseif not before or floor(before / renewal) ~= floor(arrival / renewal)
+or type(redis.pcall('INCRBY', name, arrival - before)) ~= 'number' then
+call('SET', name, arrival, 'PX', life_ms)
+end
+end
+local function write(kind, name, counter, a, life_ms)
+if kind == 1 then
+write_arrival(name, counter, life_ms)
+elseif kind == 2 then
+call('SET', name, (counter.debt and 'w-' or 'w') .. instant_text(counter.ahead), 'PX', life_ms)
+elseif kind == 3 then
+call('SET', name, pack('<Bdd', 67, counter.ends, counter.count), 'PX', life_until(counter.ends))
+elseif kind == 4 then
+call('SET', name, pack('<Bddd', 83, counter.idle, counter.current, counter.previous), 'PX', life_until(counter.idle))
+elseif kind == 6 then
+call('SET', name, format('%.0f %.0f', counter.updated, counter.denied), 'PX', ceil(life_ms))
+else
+call('SET', name, log_text(counter), 'PX', life_until(now_ms + a))
+end
+end
+local dirty, kind_of, a_of, life_of = {}, {}, {}, {}
+local function touch(key, kind, a, life_ms)
+if not kind_of[key] then dirty[#dirty + 1] = key end
+kind_of[key], a_of[key], life_of[key] = kind, a, life_ms
+end
+local function write_all()
+for i = 1, #dirty do
+local key = dirty[i]
+write(kind_of[key], KEYS[key], counters[key], a_of[key], life_of[key])
+end
+end
+local function heal()
+if #KEYS == 0 then return 0 end
+local looked_at = now_us % #KEYS + 1
+if not values[looked_at] or call('PTTL', KEYS[looked_at]) ~= -1 then return 0 end
+call('PEXPIRE', KEYS[looked_at], needed_ms[looked_at] or once_ms)
+return 1
+end
+local function count_foreign()
+local absent = {}
+for key = 1, #KEYS do
+if not values[key] then absent[#absent + 1] = KEYS[key] end
+end
+if #absent == 0 then return foreign end
+return foreign + call('EXISTS', unpack(absent))
+end
+local call, format = redis.call, string.format
+local function text_of(name)
+local value = redis.pcall('GET', name)
+return type(value) == 'string' and value or nil
+end
+local function read_mark(name)
+return string.match(text_of(name) or '', '^([%w_-]+) (%d+)$')
+end
+local function give_arrival(name, cost_worth, tolerance, taken, given_since)
+local value = text_of(name)
+if not value then return nil end
+local number, ends, debt = tonumber(value), nil, nil
+local wide = not (number and number % 1 == 0)
+if wide then
+ends, debt = read_wide(value)
+else
+ends, debt = (math.abs(number) - at) % span, number < 0
+end
+if not ends or ends > passed and not wide then return nil end
+local still = taken - given_since
+if taken <= 0 or still <= 0 or ends < still then return nil end
+local given = math.min(cost_worth, still)
+local left = ends - given
+debt = debt and left > tolerance
+return wide and (debt and 'w-' or 'w') .. instant_text(left) or arrival_text(left, debt), given
+end
+local function write_given(name, text, mark_name, begun, given_text, given)
+call('SET', name, text, 'KEEPTTL')
+if given > 0 then call('SET', mark_name, begun .. ' ' .. format('%.0f', given_text + given), 'KEEPTTL') end
+end
+local pack, unpack_from, byte = struct.pack, struct.unpack, string.byte
+local function give_count(name, cost, ends)
+local value = text_of(name)
+if not value or #value ~= 17 or byte(value) ~= 67 then return nil end
+local _, stored_ends, count = unpack_from('<Bdd', value)
+if now_ms >= ends or stored_ends <= now_ms or count < cost then return nil end
+return pack('<Bdd', 67, stored_ends, count - cost), 0
+end
+local function give_sliding(name, cost, idle, per_ms)
+local value = text_of(name)
+if not value or #value ~= 25 or byte(value) ~= 83 or now_ms >= idle then return nil end
+local _, stored_idle, current, previous = unpack_from('<Bddd', value)
+if stored_idle == idle and current >= cost then
+return pack('<Bddd', 83, stored_idle, current - cost, previous), 0
+elseif stored_idle == idle + per_ms and previous >= cost then
+return pack('<Bddd', 83, stored_idle, current, previous - cost), 0
+end
+return nil
+end
+local function give_log(name, cost, taken_ms, per_ms)
+local value = text_of(name)
+if not value or byte(value) ~= 76 or #value % 16 ~= 1 or now_ms >= taken_ms + per_ms then return nil end
+for position = 2, #value, 16 do
+local time, held = unpack_from('<dd', value, position)
+if time >= taken_ms then
+if held < cost then return nil end
+local entry = held > cost and pack('<dd', time, held - cost) or ''
+return string.sub(value, 1, position - 1) .. entry .. string.sub(value, position + 16), 0
+end
+end
+return nil
+end
+local function give_counted(kind, name, cost, a, taken_ms, word)
+if kind == 3 then return give_count(name, cost, word) end
+if kind == 4 then return give_sliding(name, cost, word, a) end
+return give_log(name, cost, taken_ms, a)
+end
+local remember_hold_ms = 600000
+local new_holds = {}
+local function note_hold_later(index_name, name, expires_us, windows, life_ms)
+new_holds[#new_holds + 1] = { index_name, name, expires_us, windows, life_ms }
+end
+local function note(life_ms, command, name, ...)
+if type(redis.pcall(command, name, ...)) ~= 'number' then
+call('DEL', name)
+call(command, name, ...)
+end
+if call('PTTL', name) < life_ms then call('PEXPIRE', name, ceil(life_ms)) end
+end
+local function note_expiry(index_name, name, expires_us)
+note((expires_us - now_us) / 1000 + remember_hold_ms + slack_ms, 'ZADD', index_name, format('%.0f', expires_us), name)
+end
+local function note_place(noted_in, name, word, before, behind, life_ms)
+note(life_ms, 'HSET', noted_in, name, word .. ' ' .. format('%.0f %.0f', before, behind))
+end
+local function write_holds()
+for i = 1, #new_holds do
+local index_name, name, expires_us, windows, life_ms = unpack(new_holds[i])
+note_expiry(index_name, name, expires_us)
+for window = 1, #windows do
+local taken = windows[window]
+if taken[16] ~= '' then note_place(taken[16], name, taken[8], taken[10], 0, life_ms) end
+end
+end
+end
+local name, action, number = ARGV[1], ARGV[2], ARGV[3] + 0
+local function answer(replayed)
+if not hold then return { now_us, 0, 0, 0, 0, 0, 0, 0 } end
+return { now_us, 0, hold[2], hold[3], hold[4], hold[5], hold[6], replayed and 1 or 0 }
+end
+local function place_of(text)
+local word, before, behind = string.match(text or '', '^(%d+:%d+) (%d+) (%d+)$')
+return word, tonumber(before), tonumber(behind)
+end
+local function move_others(noted_in, ends, given_before, given, life_ms)
+local all = redis.pcall('HGETALL', noted_in)
+for i = 1, #all, 2 do
+local word, before, behind = place_of(all[i + 1])
+if word and all[i] ~= name and read_ahead(word) - (given_before - before - behind) < ends then
+note_place(noted_in, all[i], word, before, behind + given, life_ms)
+end
+end
+end
+local function worth(cost, limit, per_ms)
+return ceil(cost * per_ms / limit * 1048576)
+end
+local function give_back(key, window, cost)
+local counter_name, mark_name, kind, _, a, b, taken_ms, word, beginning, before, _, _, life_ms, limit, per_ms, noted_in =
+unpack(window)
+local begun, given_text = read_mark(mark_name)
+if begun ~= beginning then return 0 end
+local text, given, moved
+if kind <= 2 then
+local _, _, behind = place_of(redis.pcall('HGET', noted_in, name) or '')
+moved = given_text - before - (behind or 0)
+text, given = give_arrival(counter_name, worth(cost, limit, per_ms), b, read_ahead(word), moved)
+else
+text, given = give_counted(kind, counter_name, cost, a, taken_ms, word)
+end
+if not text then return 0 end
+write_given(counter_name, text, mark_name, begun, given_text, given)
+values[key] = text
+if kind > 2 then return cost end
+move_others(noted_in, read_ahead(word) - moved, given_text + 0, given, life_ms)
+return math.min(cost, ceil(given / 1048576 * limit / per_ms))
+end
+local function charge(key, window, cost)
+local _, _, kind, _, a, b, _, _, _, _, capacity, c, life_ms, limit, per_ms = unpack(window)
+if kind <= 2 then a = worth(cost, limit, per_ms) end
+while kind == 3 and a < 0 and now_ms >= c do
+life_ms, b, c = b, c, c + (c - b)
+end
+local counter = counter_of(kind, key, a, c, life_ms)
+look(kind, counter, cost, capacity, a, b, c)
+take(kind, counter, cost, capacity, a, b, c)
+touch(key, kind, a, life_ms)
+end
+local function give_all_back(actual)
+for i = head_length + 1, #hold do
+local window = hold[i]
+if window[4] > actual then window[4] = window[4] - give_back(i - head_length, window, window[4] - actual) end
+end
+end
+local function release()
+redis.pcall('ZREM', index_name, name)
+for i = head_length + 1, #hold do
+if hold[i][16] ~= '' then redis.pcall('HDEL', hold[i][16], name) end
+end
+end
+local function finish(state)
+if hold[2] == 1 then release() end
+hold[2], hold[7] = state, now_us + remember_hold_ms * 1000
+end
+local function store()
+local until_us = hold[2] == 1 and hold[6] + remember_hold_ms * 1000 or hold[7]
+call('SET', hold_name, cmsgpack.pack(hold), 'PX', ceil((until_us - now_us) / 1000) + slack_ms)
+end
+if hold and hold[2] > 1 and hold[7] <= now_us then hold = nil end
+if not hold then
+redis.pcall('ZREM', index_name, name)
+return answer()
+end
+if action == 'undo' then
+if hold[2] ~= 1 then return answer() end
+give_all_back(0)
+release()
+call('DEL', hold_name)
+if hold[1] ~= '' then call('DEL', hold[1]) end
+return answer()
+end
+if hold[2] == 1 and hold[6] <= now_us then
+give_all_back(hold[4])
+hold[5] = 1
+finish(2)
+store()
+end
+if hold[2] == 3 or action == 'expire' then return answer(hold[2] == 3) end
+if action == 'extend' then
+if hold[2] == 1 and now_us + number * 1000 > hold[6] then
+hold[6] = now_us + number * 1000
+note_expiry(index_name, name, hold[6])
+store()
+end
+return answer()
+end
+hold[4] = math.max(hold[4], number)
+for i = head_length + 1, #hold do
+local window = hold[i]
+if hold[4] > window[4] then
+charge(i - head_length, window, hold[4] - window[4])
+window[4] = hold[4]
+end
+end
+write_all()
+if ARGV[4] == '1' then
+if hold[2] == 1 then give_all_back(hold[4]) end
+finish(3)
+end
+store()
+return answer()
+`,
+  },
   /** Takes costs from counters of arrival times, each request all or nothing: the commonest requests, many at once. */
   takeArrivals: {
-    digest: "7afb9e4d21fb0259e8625d23a7cbcb1cce8b1eed",
+    digest: "8f208ecc48768c411aac472c6cea1b20854262dc",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -1640,6 +2240,10 @@ local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
 if not sign then return nil end
 local distance = (ms - whole_ms) * 1048576 + (units - within_ms)
 return distance > 0 and distance or 0, sign == '-'
+end
+local function read_ahead(word)
+local ms, units = string.match(word, '^(%d+):(%d+)$')
+return ms and (ms - whole_ms) * 1048576 + (units - within_ms) or 0
 end
 local function instant_text(ahead)
 local units = within_ms + ahead
@@ -1810,7 +2414,7 @@ return { now_us, 0, foreign, healed, aheads, held }
   },
   /** Takes costs from fixed and sliding windows, and from arrival times next to them, each request all or nothing: many at once. */
   takeCounts: {
-    digest: "b705afd5582d06f4546272cb309bf77ef43995f1",
+    digest: "de828ddb6a6b517781f5f2aab3991c011468697d",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -1829,6 +2433,10 @@ local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
 if not sign then return nil end
 local distance = (ms - whole_ms) * 1048576 + (units - within_ms)
 return distance > 0 and distance or 0, sign == '-'
+end
+local function read_ahead(word)
+local ms, units = string.match(word, '^(%d+):(%d+)$')
+return ms and (ms - whole_ms) * 1048576 + (units - within_ms) or 0
 end
 local function instant_text(ahead)
 local units = within_ms + ahead
@@ -2017,7 +2625,7 @@ return { now_us, 0, foreign, healed, reply }
   },
   /** Takes requests of any windows, each all or nothing. */
   take: {
-    digest: "7862c4c9b3c3f26b7eae2b15f85d5f1b36aa1a15",
+    digest: "1fcd28d160e878b16b9a0b3f06c48e09fda7fe2c",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -2036,6 +2644,10 @@ local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
 if not sign then return nil end
 local distance = (ms - whole_ms) * 1048576 + (units - within_ms)
 return distance > 0 and distance or 0, sign == '-'
+end
+local function read_ahead(word)
+local ms, units = string.match(word, '^(%d+):(%d+)$')
+return ms and (ms - whole_ms) * 1048576 + (units - within_ms) or 0
 end
 local function instant_text(ahead)
 local units = within_ms + ahead
@@ -2383,6 +2995,34 @@ local function blocked_for(text, block_for_ms)
 local until_us, length_ms, brought_back = read_block(text, block_for_ms)
 return math.ceil(math.max(until_us - now_us, 0) / 1000), brought_back and length_ms
 end
+local remember_hold_ms = 600000
+local new_holds = {}
+local function note_hold_later(index_name, name, expires_us, windows, life_ms)
+new_holds[#new_holds + 1] = { index_name, name, expires_us, windows, life_ms }
+end
+local function note(life_ms, command, name, ...)
+if type(redis.pcall(command, name, ...)) ~= 'number' then
+call('DEL', name)
+call(command, name, ...)
+end
+if call('PTTL', name) < life_ms then call('PEXPIRE', name, ceil(life_ms)) end
+end
+local function note_expiry(index_name, name, expires_us)
+note((expires_us - now_us) / 1000 + remember_hold_ms + slack_ms, 'ZADD', index_name, format('%.0f', expires_us), name)
+end
+local function note_place(noted_in, name, word, before, behind, life_ms)
+note(life_ms, 'HSET', noted_in, name, word .. ' ' .. format('%.0f %.0f', before, behind))
+end
+local function write_holds()
+for i = 1, #new_holds do
+local index_name, name, expires_us, windows, life_ms = unpack(new_holds[i])
+note_expiry(index_name, name, expires_us)
+for window = 1, #windows do
+local taken = windows[window]
+if taken[16] ~= '' then note_place(taken[16], name, taken[8], taken[10], 0, life_ms) end
+end
+end
+end
 local plan, position = ARGV[2], 1
 local reply = { now_us, 0, 0, 0 }
 local sets = {}
@@ -2420,6 +3060,11 @@ if not beginning then beginning, given = receipt, '0' end
 set_later(mark_key, beginning .. ' ' .. given, life_ms)
 local word = kind <= 2 and instant_text(counter.ahead) or kind == 3 and counter.ends or counter.idle or 0
 return { KEYS[key], KEYS[mark_key], kind, cost, a, b, now_ms, word, beginning, tonumber(given) }
+end
+local function note_held(taken, written, capacity, c, life_ms)
+local limit, per_ms, noted_in = string.match(written, '^(%S+) (%S+) (.*)$')
+taken[11], taken[12], taken[13] = capacity, c, life_ms
+taken[14], taken[15], taken[16] = tonumber(limit) or 0, tonumber(per_ms) or 0, noted_in or ''
 end
 local function never_fits(kind, cost, capacity, a)
 if kind <= 2 then return a >= 1e300 end
@@ -2497,7 +3142,7 @@ else
 if not denied then reply[start + 1] = 1 end
 if replayed then reply[start + 1], reply[start + 3] = 2, remembered[5] end
 local receipt = not replayed and flags >= 2 and ARGV[own + 2]
-local record = receipt and { id_key > 0 and KEYS[id_key] or '' }
+local taken = receipt and {}
 for step = 1, steps do
 local kind, group, key, a = kinds[step], groups[step], keys[step], as[step]
 if counters[key].misfit then touch(key, kind, a, lives[step]) end
@@ -2515,14 +3160,24 @@ elseif charging[step] == 1 then
 local counter, cost, c = counters[key], costs[step], cs[step]
 take(kind, counter, cost, capacities[step], a, bs[step], c)
 touch(key, kind, a, lives[step])
-if record then
-record[#record + 1] =
-note_taken(key, mark_keys[step], kind, counter, cost, a, bs[step], receipt, ARGV[own + 3] + 0)
+if taken then
+local noted = note_taken(key, mark_keys[step], kind, counter, cost, a, bs[step], receipt, ARGV[own + 3] + 0)
+taken[#taken + 1] = noted
+if flags >= 4 then note_held(noted, ARGV[own + 5 + step], capacities[step], c, lives[step]) end
 end
 end
 end
-if record and #record > 1 then
-set_later(receipt_key, cmsgpack.pack(record), ARGV[own + 3] + 0)
+if taken and #taken > 0 then
+local id_name = id_key > 0 and KEYS[id_key] or ''
+if flags >= 4 then
+local hold_ms = ARGV[own + 4] + 0
+local expires_us = now_us + hold_ms * 1000
+local hold = { id_name, 1, costs[1], 0, 0, expires_us, 0, unpack(taken) }
+set_later(receipt_key, cmsgpack.pack(hold), hold_ms + remember_hold_ms + slack_ms)
+note_hold_later(ARGV[own + 5], receipt, expires_us, taken, ARGV[own + 3] + 0)
+else
+set_later(receipt_key, cmsgpack.pack({ id_name, unpack(taken) }), ARGV[own + 3] + 0)
+end
 reply[start + 3] = receipt
 end
 if id_key > 0 and not denied and not replayed then
@@ -2536,6 +3191,7 @@ end
 reply[3] = count_foreign()
 write_all()
 write_texts()
+write_holds()
 reply[4] = heal()
 return reply
 `,

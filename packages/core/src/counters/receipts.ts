@@ -45,7 +45,7 @@ export interface WatchedWindow {
   readonly watched: Watched;
   readonly givenBeforeMs: number;
   readonly beginning: number;
-  /** If it is held: how much of what was given since lay behind it, and so did not move its stretch of time. */
+  /** If it is held: how much of what other holds gave since lay behind it, and so did not move its stretch of time. */
   givenBehindMs: number;
 }
 
@@ -124,9 +124,11 @@ export class Receipts {
       taken: cost === taken.cost ? taken : { ...taken, cost },
       givenSinceMs: movedMs(part),
       noteGiven: (ms: number): void => {
-        const endsMs = taken.word0 - movedMs(part);
-        for (const held of watched.held ?? nothingHeld)
-          if (held !== part && held.taken.word0 - movedMs(held) < endsMs) held.givenBehindMs += ms;
+        if (watched.held?.has(part) === true) {
+          const endsMs = taken.word0 - movedMs(part);
+          for (const held of watched.held)
+            if (held !== part && held.taken.word0 - movedMs(held) < endsMs) held.givenBehindMs += ms;
+        }
         watched.givenMs += ms;
       },
     };
@@ -176,8 +178,6 @@ export class Receipts {
     }
   }
 }
-
-const nothingHeld: ReadonlySet<WatchedWindow> = new Set();
 
 /** By how much give-backs have moved the stretch of time that a take stands for. */
 function movedMs({ watched, givenBeforeMs, givenBehindMs }: WatchedWindow): number {

@@ -184,14 +184,16 @@ export function encodePlan(
   args.push(plan);
   let at = 0;
   for (const question of questions) {
-    const { limits, operation, id, receipt } = question;
+    const { limits, operation, id, receipt, reservedMs } = question;
     const takes = operation === "take";
     const steps = stepCount(question);
     const withOwn = takes && (id !== undefined || receipt !== undefined);
     plan.writeUInt16LE(steps, at);
-    plan[at + 2] = (id === undefined ? 0 : 1) + (receipt === undefined ? 0 : 2);
+    const isHold = takes && receipt !== undefined && reservedMs !== undefined;
+    plan[at + 2] = (id === undefined ? 0 : 1) + (receipt === undefined ? 0 : 2) + (isHold ? 4 : 0);
     plan.writeUInt16LE(takes && id !== undefined ? keys.add(names.requestId(id, question.idScope)) : 0, at + 3);
-    plan.writeUInt16LE(takes && receipt !== undefined ? keys.add(names.receipt(receipt)) : 0, at + 5);
+    const receiptKey = receipt === undefined ? undefined : isHold ? names.hold(receipt) : names.receipt(receipt);
+    plan.writeUInt16LE(takes && receiptKey !== undefined ? keys.add(receiptKey) : 0, at + 5);
     plan.writeUInt16LE(withOwn ? args.length + 1 : 0, at + 7);
     if (withOwn)
       args.push(
@@ -200,6 +202,7 @@ export function encodePlan(
         receipt ?? "",
         String(question.receiptLifeMs ?? receiptLifeMs(limits)),
       );
+    if (isHold) args.push(String(reservedMs), names.holdIndex(), ...renderHeldWindows(question, names));
     at += headBytes;
     for (const resolved of limits) {
       for (const window of resolved.windows) {
@@ -213,6 +216,18 @@ export function encodePlan(
     }
   }
   return { keys: keys.names, args };
+}
+
+/** What settling a hold has to know of each window, and of each record nothing. */
+function renderHeldWindows(question: Question, names: KeyNames): string[] {
+  return question.limits.flatMap((resolved) => {
+    const windows = resolved.windows.map((window) => {
+      const { kind, code } = findCode(window);
+      if (kind > kindNumber.wideArrival) return "0 0 ";
+      return `${window.source.limit} ${window.perMs} ${names.held(code, resolved.subject)}`;
+    });
+    return hasRecord(question, resolved) ? [...windows, ""] : windows;
+  });
 }
 
 /** How many windows a question has, including its records. */

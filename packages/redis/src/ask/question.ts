@@ -25,6 +25,8 @@ export interface Question {
   /** Take: the name under which it can be given back, and for how long. Absent: as long as giving back is possible. */
   readonly receipt: string | undefined;
   readonly receiptLifeMs?: number | undefined;
+  /** Take: the receipt is a hold, which expires after this time. */
+  readonly reservedMs?: number | undefined;
   /** Take from arrival times: how long it may be given back, by means of its answer. 0: it will not be. */
   readonly holdMs?: number | undefined;
   /** Take and peek: whether every limit is recorded, and reported with its windows. */
@@ -60,6 +62,7 @@ class GeneralQuestion implements Question {
   readonly idTtlMs: number;
   readonly receipt: string | undefined;
   readonly record: boolean;
+  readonly reservedMs: number | undefined;
 
   constructor(
     operation: Operation,
@@ -69,6 +72,7 @@ class GeneralQuestion implements Question {
     idTtlMs: number,
     receipt: string | undefined,
     record: boolean,
+    reservedMs: number | undefined,
   ) {
     this.operation = operation;
     this.limits = limits;
@@ -77,6 +81,7 @@ class GeneralQuestion implements Question {
     this.idTtlMs = idTtlMs;
     this.receipt = receipt;
     this.record = record;
+    this.reservedMs = reservedMs;
   }
 }
 
@@ -95,6 +100,7 @@ export function createQuestion(
     options?.idTtlMs ?? defaultIdTtlMs,
     receipt,
     options?.record === true,
+    options?.holdMs,
   );
 }
 

@@ -7,13 +7,19 @@ import { createHash } from "node:crypto";
  *
  *     s:Xb0q_2RtLw:acme|u1      a counter; the same form is used for the block and the ledger of a limit
  *     s:Xb0q_2RtLw!acme|u1      its mark, while something of it may be given back
+ *     s:Xb0q_2RtLw?acme|u1      where its holds are noted, if it is counted in time
  *     s:i:…  s:r:…              a request id, a receipt
+ *     s:h:…  s:h                a hold, and the index of all holds of the lane
  */
 export interface KeyNames {
   counter(code: string, subject: string): string;
   mark(code: string, subject: string): string;
   requestId(id: string, scope?: string): string;
   receipt(name: string): string;
+  hold(name: string): string;
+  holdIndex(): string;
+  /** Where the holds of a counter are noted. */
+  held(code: string, subject: string): string;
 }
 
 export function createKeyNames(prefix: string): KeyNames {
@@ -31,6 +37,9 @@ export function createKeyNames(prefix: string): KeyNames {
     mark: (code, subject) => `${prefix}:${code}!${safe(subject)}`,
     requestId: (id, scope = "") => `${prefix}:i${scope}:${safe(id)}`,
     receipt: (name) => `${prefix}:r:${name}`,
+    hold: (name) => `${prefix}:h:${name}`,
+    holdIndex: () => `${prefix}:h`,
+    held: (code, subject) => `${prefix}:${code}?${safe(subject)}`,
   };
 }
 

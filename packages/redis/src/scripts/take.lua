@@ -4,12 +4,14 @@
 --- ARGV[1]: deadline in whole milliseconds since 1970 by this server's clock; 0 for none
 --- ARGV[2]: the plan, see windows.lua
 --- ARGV[3]: arguments of requests with an id or a receipt, four each: fingerprint, life of the id in ms, name of the
----          receipt, life of the receipt in ms
+---          receipt, life of the receipt in ms. Of a hold, whose name is the receipt's, two more: for how many ms it is
+---          held, and the lane's index of holds; and one for each window: limit, length in ms, and where its holds are
+---          noted, if it is counted in time
 --- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, request… }, and per request: answer, now_us,
 ---          receipt, then per window five numbers: its state in four, and for how many ms it is blocked. Windows are
 ---          described as they stood before, records as they stand after. Answers: 0 denied, 1 taken, 2 taken before,
 ---          3 the id belongs to another request, 4 the calendar's bounds do not hold at this server's time.
---- include: server-time, refuse-when-late, arrival-units, windows, blocks
+--- include: server-time, refuse-when-late, arrival-units, windows, blocks, noting-holds
 
 local plan, position = ARGV[2], 1
 local reply = { now_us, 0, 0, 0 }
@@ -57,6 +59,13 @@ local function note_taken(key, mark_key, kind, counter, cost, a, b, receipt, lif
   set_later(mark_key, beginning .. ' ' .. given, life_ms)
   local word = kind <= 2 and instant_text(counter.ahead) or kind == 3 and counter.ends or counter.idle or 0
   return { KEYS[key], KEYS[mark_key], kind, cost, a, b, now_ms, word, beginning, tonumber(given) }
+end
+
+-- What settling a hold needs to know of a window besides, see hold-record.lua.
+local function note_held(taken, written, capacity, c, life_ms)
+  local limit, per_ms, noted_in = string.match(written, '^(%S+) (%S+) (.*)$')
+  taken[11], taken[12], taken[13] = capacity, c, life_ms
+  taken[14], taken[15], taken[16] = tonumber(limit) or 0, tonumber(per_ms) or 0, noted_in or ''
 end
 
 -- Waiting does not help: the cost is more than the window ever holds, or more than is left of a one-off quota.
@@ -144,7 +153,7 @@ while position <= #plan do
       if not denied then reply[start + 1] = 1 end
       if replayed then reply[start + 1], reply[start + 3] = 2, remembered[5] end
       local receipt = not replayed and flags >= 2 and ARGV[own + 2]
-      local record = receipt and { id_key > 0 and KEYS[id_key] or '' }
+      local taken = receipt and {}
       for step = 1, steps do
         local kind, group, key, a = kinds[step], groups[step], keys[step], as[step]
         if counters[key].misfit then touch(key, kind, a, lives[step]) end
@@ -165,14 +174,24 @@ while position <= #plan do
           local counter, cost, c = counters[key], costs[step], cs[step]
           take(kind, counter, cost, capacities[step], a, bs[step], c)
           touch(key, kind, a, lives[step])
-          if record then
-            record[#record + 1] =
-              note_taken(key, mark_keys[step], kind, counter, cost, a, bs[step], receipt, ARGV[own + 3] + 0)
+          if taken then
+            local noted = note_taken(key, mark_keys[step], kind, counter, cost, a, bs[step], receipt, ARGV[own + 3] + 0)
+            taken[#taken + 1] = noted
+            if flags >= 4 then note_held(noted, ARGV[own + 5 + step], capacities[step], c, lives[step]) end
           end
         end
       end
-      if record and #record > 1 then
-        set_later(receipt_key, cmsgpack.pack(record), ARGV[own + 3] + 0)
+      if taken and #taken > 0 then
+        local id_name = id_key > 0 and KEYS[id_key] or ''
+        if flags >= 4 then
+          local hold_ms = ARGV[own + 4] + 0
+          local expires_us = now_us + hold_ms * 1000
+          local hold = { id_name, 1, costs[1], 0, 0, expires_us, 0, unpack(taken) }
+          set_later(receipt_key, cmsgpack.pack(hold), hold_ms + remember_hold_ms + slack_ms)
+          note_hold_later(ARGV[own + 5], receipt, expires_us, taken, ARGV[own + 3] + 0)
+        else
+          set_later(receipt_key, cmsgpack.pack({ id_name, unpack(taken) }), ARGV[own + 3] + 0)
+        end
         reply[start + 3] = receipt
       end
       if id_key > 0 and not denied and not replayed then
@@ -187,5 +206,6 @@ end
 reply[3] = count_foreign()
 write_all()
 write_texts()
+write_holds()
 reply[4] = heal()
 return reply

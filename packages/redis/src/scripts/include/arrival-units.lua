@@ -26,6 +26,12 @@ local function read_wide(value)
   return distance > 0 and distance or 0, sign == '-'
 end
 
+-- How far ahead of now an instant is that is written as `ms:units`; below 0 if it has passed.
+local function read_ahead(word)
+  local ms, units = string.match(word, '^(%d+):(%d+)$')
+  return ms and (ms - whole_ms) * 1048576 + (units - within_ms) or 0
+end
+
 -- An instant this far ahead of now, as `ms:units`.
 local function instant_text(ahead)
   local units = within_ms + ahead
