@@ -76,6 +76,7 @@ const day: GameDay<Key> = {
       `For ${seconds(forMs)}, users whose limits are never reached and users that ask for more than their limit send traffic.`,
       `${killsMs.length === 1 ? "Once" : `${killsMs.length} times`} a shard chosen at random is killed with SIGKILL,`,
       `and started again ${seconds(downMs)} later. Every policy has \`on_failure: open\`.`,
+      "The servers have `cluster-require-full-coverage no`: without it all shards refuse commands until a replica takes over.",
       `A check waits ${deadline.replace("ms", " ms")} for its counters, because all of it shares the cores of one machine.`,
     ];
   },
@@ -96,7 +97,8 @@ const day: GameDay<Key> = {
         flavor: "valkey",
         shards,
         replicas: course.replicas,
-        args: course.replicas === 0 ? ["--cluster-require-full-coverage", "no"] : [],
+        // By default a cluster answers nothing while a shard is down, so that one outage is that of all shards.
+        args: ["--cluster-require-full-coverage", "no"],
       }),
     );
     const addresses = cluster.nodes.map(({ host, port }) => `${host}:${port}`).join(",");
@@ -183,7 +185,8 @@ function enforcedAfter(sent: readonly Sent[], fromMs: number, untilMs: number): 
   let latest = 0;
   for (const [subject, all] of bySubject(sent)) {
     if (!subject.startsWith("tight")) continue;
-    const own = all.filter(({ startedMs }) => startedMs >= fromMs && startedMs < untilMs);
+    // What the next kill overtakes says nothing about this one.
+    const own = all.filter(({ startedMs, settledMs }) => startedMs >= fromMs && settledMs! < untilMs);
     const lastOpen = own.findLastIndex((one) => !isCounted(one));
     const denied = own.slice(lastOpen + 1).find((one) => isCounted(one) && !one.allowed);
     if (denied === undefined) return Number.POSITIVE_INFINITY;

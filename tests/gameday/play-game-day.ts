@@ -1,7 +1,14 @@
 import type { DayNotes, DayResult, GameDay, PlayOptions, Verdict } from "./game-day.ts";
 
-/** Plays a day to its end, closes what it opened, and returns a verdict on each of its promises. */
-export async function playGameDay(day: GameDay, options: PlayOptions): Promise<DayResult> {
+/**
+ * Plays a day to its end, closes what it opened, and returns a verdict on each of its promises. `onBegin` gets a function
+ * that closes everything at once, for a process that must end before the day does.
+ */
+export async function playGameDay(
+  day: GameDay,
+  options: PlayOptions,
+  onBegin: (closeAll: () => Promise<void>) => void = () => {},
+): Promise<DayResult> {
   const beganMs = performance.now();
   const verdicts = new Map<string, Verdict>();
   const facts: { text: string; timed: boolean }[] = [];
@@ -27,8 +34,12 @@ export async function playGameDay(day: GameDay, options: PlayOptions): Promise<D
       failure ??= error instanceof Error ? (error.stack ?? error.message) : String(error);
     }
   };
+  const closeAll = async (): Promise<void> => {
+    for (const one of opened.splice(0).toReversed()) await attempt(() => one.close());
+  };
+  onBegin(closeAll);
   await attempt(() => day.play(notes, options));
-  for (const one of opened.toReversed()) await attempt(() => one.close());
+  await closeAll();
   return {
     day: day.name,
     form: options.form,

@@ -1,7 +1,7 @@
 // npm run gameday [-- NAME… --list --write --json --bounded --soak-minutes N --from COMMIT]: plays game days on real servers.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { cpus, loadavg, totalmem, type } from "node:os";
+import { constants, cpus, loadavg, totalmem, type } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { DayResult, GameDay } from "./game-day.ts";
 import { gameDays } from "./game-days.ts";
@@ -42,10 +42,16 @@ function list({ days, json }: Orders & { kind: "list" }): void {
 async function play({ days, options, write, json }: Orders & { kind: "play" }): Promise<void> {
   const progress = json ? process.stderr : process.stdout;
   const commit = describeCommit();
+  let closeAll = async (): Promise<void> => {};
+  // Servers are processes that would go on without this one.
+  for (const signal of ["SIGINT", "SIGTERM"] as const)
+    process.once(signal, () => void closeAll().finally(() => process.exit(128 + constants.signals[signal])));
   const all: Played[] = [];
   for (const day of days) {
     const began = { at: new Date().toISOString(), commit, machine: describeMachine() };
-    const result = await playGameDay(day, options);
+    const result = await playGameDay(day, options, (close) => {
+      closeAll = close;
+    });
     const played: Played = { ...began, done: day.done(options), result, title: day.title };
     all.push(played);
     progress.write(renderProgress(day, result));
