@@ -84,7 +84,7 @@ const createPlayed = (day: string, held: boolean, timed?: true): Played => {
 describe("the page about game days", () => {
   it("has what was done, promised and measured, with plots, the commit, the command and the machine", () => {
     const page = renderGameDayPage("", createPlayed("whale", true, true), gameDays);
-    expect(page).toContain("| [The whale](#whale) | 1 of 1 | 2026-01-02 |");
+    expect(page).toContain("| `whale` | [The whale](#the-whale) | 1 of 1 | 2026-01-02 |");
     expect(page).toContain("| it holds \\| bends † | 3 of 4 | yes |");
     for (const part of ["Something breaks.", "- it was quiet.", "![Over time](images/game-days/whale.svg)"])
       expect(page).toContain(part);
@@ -95,10 +95,12 @@ describe("the page about game days", () => {
   it("keeps the reports of days that are not played again, in the order of days", () => {
     const whale = renderGameDayPage("", createPlayed("whale", true), gameDays);
     const both = renderGameDayPage(whale, createPlayed("chaos", false), gameDays);
-    expect(both).toContain("| [The chaos](#chaos) | 0 of 1 ✗ | 2026-01-02 |\n| [The whale](#whale) | 1 of 1 |");
+    expect(both).toContain(
+      "| [The chaos](#the-chaos) | 0 of 1 ✗ | 2026-01-02 |\n| `whale` | [The whale](#the-whale) | 1 of 1 |",
+    );
     expect(both.indexOf("## The chaos")).toBeLessThan(both.indexOf("## The whale"));
     const again = renderGameDayPage(both, createPlayed("chaos", false, true), gameDays);
-    expect(again).toContain("| [The chaos](#chaos) | 0 of 1 † | 2026-01-02 |\n");
+    expect(again).toContain("| [The chaos](#the-chaos) | 0 of 1 † | 2026-01-02 |\n");
     expect(again.match(/## The /g)).toHaveLength(2);
     expect(renderGameDayPage(again, createPlayed("chaos", false, true), gameDays)).toBe(again);
   });

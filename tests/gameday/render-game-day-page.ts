@@ -31,8 +31,8 @@ Its table has what was promised, what was measured, and whether the promise was 
 \`npm test\` plays short forms, and fails if a promise is broken that does not depend on the machine.
 Other tests play [faults of counter servers](faults.md) one by one.
 
-| day | promises kept | played on |
-|---|---:|---|
+| name | day | promises kept | played on |
+|---|---|---:|---|
 ${rows.join("\n")}
 
 Promises with a † depend on the machine: servers, counters, traffic and measurement share its cores,
@@ -46,8 +46,7 @@ const opening = (name: string): string => `<!-- ${name}: written by npm run game
 const closing = (name: string): string => `<!-- end of ${name} -->`;
 
 function findRow(page: string, name: string): readonly string[] {
-  const link = `](#${name}) |`;
-  return page.split("\n").filter((line) => line.startsWith("| [") && line.includes(link));
+  return page.split("\n").filter((line) => line.startsWith(`| \`${name}\` |`));
 }
 
 function findSection(page: string, name: string): readonly string[] {
@@ -59,15 +58,21 @@ function renderRow({ title, result, at }: Played): string {
   const { day, verdicts } = result;
   const kept = verdicts.filter(({ held }) => held).length;
   const note = findBroken(result).length === 0 ? "" : findBroken(result, { timed: false }).length > 0 ? " ✗" : " †";
-  return `| [${title}](#${day}) | ${kept} of ${verdicts.length}${note} | ${at.slice(0, 10)} |`;
+  return `| \`${day}\` | [${title}](#${findAnchor(title)}) | ${kept} of ${verdicts.length}${note} | ${at.slice(0, 10)} |`;
+}
+
+/** As renderers of Markdown make it from a heading. */
+function findAnchor(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N} -]/gu, "")
+    .replaceAll(" ", "-");
 }
 
 function renderSection({ title, done, result, at, commit, machine }: Played): string {
   const { day, verdicts, facts, plots, failure, tookMs } = result;
   return [
     opening(day),
-    `<a id="${day}"></a>`,
-    "",
     `## ${title}`,
     "",
     ...done.flatMap((line) => wrap(line)),
