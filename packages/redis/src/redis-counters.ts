@@ -6,6 +6,7 @@ import type {
   CompiledWindow,
   LeaseAnswer,
   LeaseAsk,
+  LimitOfSubject,
   PeekOptions,
   Receipt,
   ResolvedLimit,
@@ -121,6 +122,11 @@ export class RedisCounters implements CentralCounters, SingleTakes {
   /** Asks every connected server about its load, so that `stats` show it. One that does not answer is asked no more. */
   sampleLoad(): void {
     this.#sites.sampleLoad();
+  }
+
+  /** The server that holds a counter, as `stats.shards` names it; undefined while that is not known. */
+  findShard(asked: LimitOfSubject): { readonly name: string; readonly cell: string | undefined } | undefined {
+    return this.#sites.findShard(asked);
   }
 
   /** Connects now, rather than with the first question. */

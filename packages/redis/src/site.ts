@@ -1,6 +1,6 @@
 import { StoreUnavailable } from "sluice";
 import type { Stalls } from "sluice/internal";
-import type { CircuitBreakerOptions, CircuitState, ResolvedLimit } from "sluice/store";
+import type { CircuitBreakerOptions, CircuitState, LimitOfSubject } from "sluice/store";
 import { breakerIsOpen, GuardedShard, type NowMs } from "./ask/guarded-shard.ts";
 import { type AskCounts, Lane, type ScriptTuning } from "./ask/lane.ts";
 import { nothingAsked, ofItsOwn } from "./ask/nothing-asked.ts";
@@ -99,8 +99,13 @@ export class Site {
     this.lanes = tags.map((tag, index) => this.#createLane(tag, index));
   }
 
-  findLane(resolved: ResolvedLimit): PlacedLane {
+  findLane(resolved: LimitOfSubject): PlacedLane {
     return this.lanes.length === 1 ? this.lanes[0]! : this.lanes[laneNumber(findHome(resolved), this.lanes.length)]!;
+  }
+
+  /** The server that holds a counter; undefined while that is not known. */
+  findShard(resolved: LimitOfSubject): string | undefined {
+    return this.#topology.findShard(this.findLane(resolved).slot)?.name;
   }
 
   /** Whether every counter has a connected server that admits calls. */

@@ -1,5 +1,5 @@
 import { StoreUnavailable } from "sluice";
-import type { CircuitBreakerOptions, ResolvedLimit } from "sluice/store";
+import type { CircuitBreakerOptions, LimitOfSubject, ResolvedLimit } from "sluice/store";
 import type { RedisServers } from "./connect/redis-servers.ts";
 import { type Cell, findCell } from "./place/cells.ts";
 import type { PlacedLane, ShardStatus, Site } from "./site.ts";
@@ -126,6 +126,14 @@ export class Sites {
     const { main, cells } = this.open();
     const site = cells.length === 0 ? main : (findCell(limit, cells)?.site ?? main);
     return site.findLane(limit);
+  }
+
+  /** The server that holds it; undefined while that is not known. */
+  findShard(limit: LimitOfSubject): { readonly name: string; readonly cell: string | undefined } | undefined {
+    const { main, cells } = this.#opened ?? noSites;
+    const own = cells.length === 0 ? undefined : findCell(limit, cells);
+    const name = (own?.site ?? main)?.findShard(limit);
+    return name === undefined ? undefined : { name, cell: own?.cell.name };
   }
 
   /** The one lane that holds all of a request, if there is one. */

@@ -16,6 +16,9 @@ export interface ResolvedLimit {
   readonly group: number;
 }
 
+/** One limit for one subject: what has a counter. */
+export type LimitOfSubject = Pick<ResolvedLimit, "limit" | "windows" | "subject">;
+
 /** How a limit's windows stand against the cost, as reported by the most restrictive one. */
 export interface LimitOutcome {
   readonly fits: Fit;

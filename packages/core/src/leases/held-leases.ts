@@ -6,17 +6,14 @@ import { StoreUnavailable } from "../counters/store-unavailable.ts";
 import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
 import { outcomeFrom } from "./central-take.ts";
 import { Heat } from "./heat.ts";
-import { Lease, type LeaseTimes } from "./lease.ts";
+import { Lease } from "./lease.ts";
 import { LeaseHolder, type LeaseOutcome } from "./lease-holder.ts";
 import { LeaseTable } from "./lease-table.ts";
 import { isAlike, LeasedCounter } from "./leased-counter.ts";
+import type { LeasingOptions } from "./leased-counters-options.ts";
+import { StrainedHeat } from "./strained-heat.ts";
 
-export interface HeldLeasesOptions {
-  readonly leasing: boolean;
-  readonly times: LeaseTimes;
-  readonly hotPerSecond: number;
-  readonly coolPerSecond: number | undefined;
-  readonly maxLeases: number;
+export interface HeldLeasesOptions extends LeasingOptions {
   readonly clock: Clock;
   readonly callLater: CallLater;
 }
@@ -51,6 +48,7 @@ export class HeldLeases {
   readonly #table: LeaseTable<LeasedCounter>;
   readonly #holder: LeaseHolder<LeasedCounter, LeaseAnswer>;
   readonly #heat: Heat;
+  readonly #strained: StrainedHeat | undefined;
   readonly #hotPerSecond: number;
   readonly #coolPerSecond: number;
   #leasing: boolean;
@@ -69,10 +67,11 @@ export class HeldLeases {
     this.#options = options;
     this.#leasing = options.leasing;
     this.#table = new LeaseTable(options.maxLeases);
-    const { hotPerSecond, times, clock, callLater } = options;
+    const { hotPerSecond, strainedDecisions, times, clock, callLater } = options;
     this.#hotPerSecond = Math.max(hotPerSecond, (payingDecisions / times.leaseMs) * 1000);
     this.#coolPerSecond = options.coolPerSecond ?? this.#hotPerSecond * coolShare;
     this.#heat = new Heat(this.#hotPerSecond, clock.nowMs());
+    this.#strained = strainedDecisions && new StrainedHeat(strainedDecisions, times.leaseMs);
     const table = this.#table;
     this.#holder = new LeaseHolder(
       { clock, callLater, sweepEveryMs },
@@ -154,8 +153,11 @@ export class HeldLeases {
   leaseIfHot(asked: ResolvedLimit, lo: number, hi: number, nowMs: number): void {
     if (!this.#leasing || this.#table.isFull || !isLeasable(asked)) return;
     const { policy } = asked.limit;
-    const perSecond = this.#heat.note(lo, hi, nowMs);
-    if (perSecond < this.#hotNow() && policy.counters !== "leased") return;
+    let perSecond = this.#heat.note(lo, hi, nowMs);
+    const hot = this.#strained?.findHotPerSecond(asked);
+    if (hot !== undefined) perSecond = Math.max(perSecond, this.#strained!.note(lo, hi, nowMs));
+    const isHot = perSecond >= this.#hotNow(Math.min(this.#hotPerSecond, hot ?? this.#hotPerSecond));
+    if (!isHot && policy.counters !== "leased") return;
     const allowance = leaseAllowance(asked);
     if (allowance < leastAllowance(policy.counters)) return;
     const leased = new LeasedCounter(asked, lo, hi, new Lease(this.#options.times, allowance, perSecond, nowMs), nowMs);
@@ -168,8 +170,8 @@ export class HeldLeases {
    * The fewer places are left, the hotter a counter has to be: the hottest find one, however many lukewarm ones came
    * before.
    */
-  #hotNow(): number {
-    return this.#hotPerSecond / (1 - (this.#table.size / this.#options.maxLeases) ** 8);
+  #hotNow(hotPerSecond: number): number {
+    return hotPerSecond / (1 - (this.#table.size / this.#options.maxLeases) ** 8);
   }
 
   /**
@@ -254,7 +256,7 @@ export class HeldLeases {
     for (const leased of this.#table.part(this.#sweepPart, sweepParts)) {
       const { lease } = leased;
       addTo(this.#sweeping, lease, nowMs);
-      if (calls >= callsTogether || !lease.isCool(this.#coolPerSecond, nowMs)) continue;
+      if (calls >= callsTogether || !lease.isCool(this.#coolFor(leased), nowMs)) continue;
       calls += 1;
       if (!lease.isStale(nowMs)) this.#holder.leave(leased, nowMs);
       else if (lease.isDue(nowMs)) this.fetch(leased, nowMs);
@@ -263,6 +265,12 @@ export class HeldLeases {
     if (this.#sweepPart !== 0) return;
     this.#lastSwept = this.#sweeping;
     this.#sweeping = { tokens: 0, stale: 0 };
+  }
+
+  /** A lease that was begun because its server is short of time is not ended while that lasts. */
+  #coolFor(leased: LeasedCounter): number {
+    const hot = this.#strained?.findHotPerSecond(leased);
+    return hot === undefined ? this.#coolPerSecond : Math.min(this.#coolPerSecond, hot * coolShare);
   }
 
   /** Gives everything back, as far as the central store answers in time, and leases nothing more. */

@@ -8,6 +8,7 @@ import {
   trueOrFalse,
 } from "../check-options.ts";
 import type { CallLater, Clock } from "../clock.ts";
+import type { LimitOfSubject } from "../counters/counter-store.ts";
 import type { HotKeys } from "../hot-keys/hot-keys.ts";
 import { checkAtLeastZero, checkLeaseTimes } from "./check-lease-times.ts";
 import type { LeaseTimes } from "./lease.ts";
@@ -26,6 +27,12 @@ export interface LeasedCountersOptions {
    * lease, which would not pay for its call. Absent: 0.35.
    */
   readonly hotPerSecond?: number | undefined;
+  /**
+   * How many decisions in the time of a lease make a counter hot, while the server that holds it is short of time; at
+   * least four. Undefined for other counters, which go by `hotPerSecond`. Called for each decision by the central store
+   * and once a second for each lease, so it must be quick.
+   */
+  readonly strainedDecisions?: ((asked: LimitOfSubject) => number | undefined) | undefined;
   /** It stays leased down to this rate. Absent: a quarter of `hotPerSecond`. */
   readonly coolPerSecond?: number | undefined;
   /**
@@ -51,6 +58,7 @@ const optionForms: OptionForms<LeasedCountersOptions> = {
   leaseMs: undefined,
   staleMs: undefined,
   hotPerSecond: undefined,
+  strainedDecisions: aFunction,
   coolPerSecond: numberFrom(0),
   maxLeases: undefined,
   maxDenialMs: numberFrom(0),
@@ -65,6 +73,7 @@ export interface LeasingOptions {
   readonly leasing: boolean;
   readonly times: LeaseTimes;
   readonly hotPerSecond: number;
+  readonly strainedDecisions: LeasedCountersOptions["strainedDecisions"];
   readonly coolPerSecond: number | undefined;
   readonly maxLeases: number;
 }
@@ -72,10 +81,10 @@ export interface LeasingOptions {
 export function parseLeasingOptions(options: LeasedCountersOptions): LeasingOptions {
   checkOptions(options, optionForms, { name: "LeasedCounters", code: "invalid_request" });
   const { leasing = true, hotPerSecond = 0.35, refreshMs = 10_000, leaseMs = 20_000, staleMs = 60_000 } = options;
-  const { maxLeases = 200_000, coolPerSecond } = options;
+  const { maxLeases = 200_000, coolPerSecond, strainedDecisions } = options;
   const times = { refreshMs, leaseMs, staleMs };
   checkLeaseTimes(times);
   checkAtLeastZero("hotPerSecond", hotPerSecond);
   checkAtLeastZero("maxLeases", maxLeases);
-  return { leasing, times, hotPerSecond, coolPerSecond, maxLeases };
+  return { leasing, times, hotPerSecond, strainedDecisions, coolPerSecond, maxLeases };
 }

@@ -144,6 +144,35 @@ describe("leased counters", () => {
     expect(granted).toBe(spent + returned + lost);
   });
 
+  it("lease a counter earlier while its server is short of time, and as long as that lasts", async () => {
+    let decisions: number | undefined;
+    const asked: string[] = [];
+    const under = open({
+      ...{ hotPerSecond: 10, leaseMs: 20_000, refreshMs: 10_000 },
+      strainedDecisions: ({ subject }) => {
+        asked.push(subject);
+        return subject === "u" ? decisions : undefined;
+      },
+    });
+    const pass = async (): Promise<number> => {
+      // A quarter of a decision a second each: five in the time of a lease.
+      for (let i = 0; i < 20; i++) {
+        for (const subject of ["u", "elsewhere"]) await under.store.take([pinned({ counters: "auto" }, subject)]);
+        await under.pass(4_000);
+      }
+      return under.store.stats.leases;
+    };
+    expect(await pass()).toBe(0);
+    decisions = 7;
+    expect(await pass()).toBe(0);
+    decisions = 4;
+    expect(await pass()).toBe(1);
+    expect(new Set(under.centre.askedBy.map(({ subject }) => subject))).toEqual(new Set(["u"]));
+    decisions = undefined;
+    expect(await pass()).toBe(0);
+    expect(new Set(asked)).toEqual(new Set(["u", "elsewhere"]));
+  });
+
   it("stay with a counter between hot and cool, and do not move it to and fro", async () => {
     const limit = pinned({ counters: "auto" });
     const under = open();

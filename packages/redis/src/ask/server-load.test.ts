@@ -27,6 +27,35 @@ describe("the load of a server", () => {
     expect(sampler.read(render({ used_cpu_user: 2, used_cpu_sys: 1.5 }), 10_000).cpu).toBeCloseTo(0.15);
   });
 
+  it("names replicas that are online", () => {
+    const replicas = [
+      "role:master",
+      "connected_slaves:3",
+      "slave0:ip=10.0.0.2,port=6379,state=online,offset=14,lag=0,type=replica",
+      "slave1:ip=10.0.0.3,port=6379,state=wait_bgsave,offset=0,lag=0",
+      "slave2:ip=fd00::2,port=6380,state=online,offset=14,lag=1",
+      "slave_expires_tracked_keys:0",
+    ];
+    expect(new LoadSampler().read(replicas.join("\r\n"), 0).replicas).toEqual(["10.0.0.2:6379", "[fd00::2]:6380"]);
+  });
+
+  it.each(flavors)("names a replica of a real server: %s", async (flavor) => {
+    const primary = await startServer({ flavor });
+    const replica = await startServer({ flavor, args: ["--replicaof", "127.0.0.1", String(primary.port)] });
+    const store = new RedisCounters({ servers: primary.url, deadlineMs: 10_000 });
+    try {
+      await store.connected();
+      const find = () => {
+        store.sampleLoad();
+        return store.stats.shards[0]!.load?.replicas;
+      };
+      await expect.poll(find, { timeout: 30_000 }).toEqual([`127.0.0.1:${replica.port}`]);
+    } finally {
+      await store.close();
+      await Promise.all([replica.close(), primary.close()]);
+    }
+  });
+
   it.each(flavors)("is sampled from a real server, with its evictions: %s", async (flavor) => {
     const args = ["--maxmemory", "3mb", "--maxmemory-policy", "volatile-lru"];
     const server = await startServer({ flavor, args });

@@ -8,6 +8,8 @@ export interface ServerLoad {
   readonly memoryBytes: number;
   /** 0: as much memory as the machine has. */
   readonly maxMemoryBytes: number;
+  /** Its replicas that are online, `host:port` as it reaches them. */
+  readonly replicas: readonly string[];
 }
 
 /** Compares what a server says at one time with what it said before. */
@@ -33,8 +35,15 @@ export class LoadSampler {
       evictedKeys: number("evicted_keys"),
       memoryBytes: number("used_memory"),
       maxMemoryBytes: number("maxmemory"),
+      replicas: [...fields].flatMap(([name, value]) => (/^slave\d+$/.test(name) ? parseReplica(value) : [])),
     };
   }
+}
+
+/** `ip=10.0.0.2,port=6379,state=online,offset=14,lag=0`. */
+function parseReplica(text: string): readonly string[] {
+  const { ip = "", port, state } = Object.fromEntries(text.split(",").map((one) => one.split("=", 2)));
+  return state === "online" ? [`${ip.includes(":") ? `[${ip}]` : ip}:${port}`] : [];
 }
 
 function parseFields(info: string): ReadonlyMap<string, string> {

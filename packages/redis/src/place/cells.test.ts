@@ -75,6 +75,10 @@ describe("counters in cells", () => {
       { name: `${main.host}:${main.port}`, cell: undefined },
       { name: `${own.host}:${own.port}`, cell: "own" },
     ]);
+    const found = (tenant: string) => counters.findShard(by(["tenant"], tenant));
+    expect([found("acme"), found("small")]).toEqual(
+      counters.stats.shards.map(({ name, cell }) => ({ name, cell })).reverse(),
+    );
   });
 
   it("live on separate servers by the tier whose windows limit them", async () => {

@@ -1,4 +1,4 @@
-import type { CompiledWindow, ResolvedLimit } from "sluice/store";
+import type { CompiledWindow, LimitOfSubject } from "sluice/store";
 import type { RedisServers } from "../connect/redis-servers.ts";
 import { valueAt } from "./lanes.ts";
 
@@ -15,13 +15,13 @@ export interface Cell {
 
 /** The cell that a counter lives in, by its own dimensions alone: every request finds it in the same place. */
 export function findCell<T extends { readonly cell: Cell }>(
-  resolved: ResolvedLimit,
+  resolved: LimitOfSubject,
   cells: readonly T[],
 ): T | undefined {
   return cells.find(({ cell }) => isIn(resolved, cell));
 }
 
-function isIn({ limit, subject, windows }: ResolvedLimit, { values = {}, tiers = [] }: Cell): boolean {
+function isIn({ limit, subject, windows }: LimitOfSubject, { values = {}, tiers = [] }: Cell): boolean {
   const { by } = limit.source;
   for (const [dimension, wanted] of Object.entries(values)) {
     const index = by.indexOf(dimension);

@@ -41,7 +41,7 @@ const homes = ["tenant", "org", "organization", "account"];
  * The value that decides where a counter lives: the tenant's if the limit has one, so that a request's tenant and user
  * counters share a slot; else the first dimension's. It depends on the counter alone, never on the rest of the request.
  */
-export function findHome({ limit, subject }: ResolvedLimit): string {
+export function findHome({ limit, subject }: Pick<ResolvedLimit, "limit" | "subject">): string {
   const { by } = limit.source;
   if (by.length === 0) return limit.identity;
   if (by.length === 1) return subject;

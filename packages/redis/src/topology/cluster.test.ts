@@ -45,6 +45,8 @@ describe.each(flavors)("counters on a %s cluster", (flavor) => {
     expect(store.stats.shards.map(({ name }) => name).sort()).toEqual(cluster.nodes.map(serverName).sort());
     expect(await served()).toBe(true);
     expect(store.stats.moves).toBe(0);
+    const keys = await Promise.all(cluster.nodes.map(async (node) => [serverName(node), await node.command("DBSIZE")]));
+    expect(keys.filter(([, count]) => count !== 0).map(([name]) => name)).toEqual([store.findShard(take)?.name]);
   }, 60_000);
 
   it("are served by a replica soon after their primary died, and by it still when the primary is back", async () => {

@@ -6,7 +6,7 @@ type Shard = RedisCountersStats["shards"][number];
 
 const fine = {
   ...{ name: "a:1", cell: undefined, connected: true, breaker: "closed", clockAheadMs: 10, roundTripMs: 1 },
-  load: { cpu: 0.5, operationsPerSecond: 9, evictedKeys: 7, memoryBytes: 1, maxMemoryBytes: 0 },
+  load: { cpu: 0.5, operationsPerSecond: 9, evictedKeys: 7, memoryBytes: 1, maxMemoryBytes: 0, replicas: [] },
 } as unknown as Shard;
 const hot = { policy: "login", scope: "user", subject: "ann", perSecond: 812.4, deniedPerSecond: 0, errorPerSecond: 0 };
 
@@ -38,11 +38,12 @@ it("reports a saturated server with the hottest limits and no subject, every ten
 it("reports evictions, and a clock that is off by more than a second either way, for each server", () => {
   const { reports, logged } = observe();
   reports.look([fine]);
-  const off = { ...fine, clockAheadMs: -1_500.4, load: { ...fine.load!, evictedKeys: 12 } };
+  const replicas = ["10.0.0.2:6379"];
+  const off = { ...fine, clockAheadMs: -1_500.4, load: { ...fine.load!, evictedKeys: 12, replicas } };
   reports.look([off, { ...fine, cell: "acme", clockAheadMs: 1_001 }, { ...fine, name: "c:1", clockAheadMs: 999 }]);
   expect(logged).toEqual([
     ["redis.evicting", { shard: "a:1", cell: undefined, evicted: 5 }],
-    ["redis.clock_off", { shard: "a:1", cell: undefined, aheadMs: -1_500 }],
+    ["redis.clock_off", { shard: "a:1", cell: undefined, aheadMs: -1_500, replicas }],
     ["redis.clock_off", { shard: "a:1", cell: "acme", aheadMs: 1_001 }],
   ]);
 });

@@ -16,7 +16,8 @@ const hottestNamed = 3;
 
 /**
  * Logs servers that are saturated, evict keys, or have another time. Each concern about a server is repeated every ten
- * minutes while it lasts. A saturated server is a sign of hot keys, so the hottest limits are named with it.
+ * minutes while it lasts. A saturated server is a sign of hot keys, so the hottest limits are named with it. One whose clock is
+ * off is named with its replicas, to which an operator may fail over.
  */
 export class LoadReports {
   readonly #log: Pick<Logger, "warn">;
@@ -43,7 +44,11 @@ export class LoadReports {
       if (evicted > 0 && this.#isDue("redis.evicting", shard))
         this.#log.warn("redis.evicting", { ...named(shard), evicted });
       if (Math.abs(clockAheadMs) > clockOffFromMs && this.#isDue("redis.clock_off", shard))
-        this.#log.warn("redis.clock_off", { ...named(shard), aheadMs: Math.round(clockAheadMs) });
+        this.#log.warn("redis.clock_off", {
+          ...named(shard),
+          aheadMs: Math.round(clockAheadMs),
+          replicas: load?.replicas.length ? load.replicas : undefined,
+        });
     }
   }
 

@@ -1,5 +1,5 @@
 import type { RedisCounters } from "@sluice/redis";
-import { type CounterStore, type HotKeys, LeasedCounters } from "sluice";
+import { type CounterStore, type HotKeys, LeasedCounters, type LeasedCountersOptions } from "sluice";
 import type { LeaseStats } from "../../observe/telemetry/lease-metrics.ts";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import type { Settings } from "../../settings/settings.ts";
@@ -21,15 +21,18 @@ export interface RunningLeases {
 
 const drainWithinMs = 2_000;
 
-export function openLeases(
-  centre: RedisCounters,
-  settings: Settings,
-  log: Pick<Logger, "info" | "warn">,
-  hotKeys: HotKeys,
-): RunningLeases {
+export interface OpenLeasesOptions {
+  readonly centre: RedisCounters;
+  readonly settings: Settings;
+  readonly log: Pick<Logger, "info" | "warn">;
+  readonly hotKeys: HotKeys;
+  readonly strainedDecisions: LeasedCountersOptions["strainedDecisions"];
+}
+
+export function openLeases({ centre, settings, log, hotKeys, strainedDecisions }: OpenLeasesOptions): RunningLeases {
   const { leaseMs, leaseStaleMs: staleMs, leaseHotPerSecond: hotPerSecond } = settings;
   const leasing = settings.leases === "on";
-  const store = new LeasedCounters(centre, { leasing, leaseMs, staleMs, hotPerSecond, hotKeys });
+  const store = new LeasedCounters(centre, { leasing, leaseMs, staleMs, hotPerSecond, hotKeys, strainedDecisions });
   const leaseLog = createLeaseLog(log, staleMs);
   let seen: LeaseStats | undefined;
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { RedisCounters, type RedisServers, renderServers } from "@sluice/redis";
-import type { CounterStore, HotKeys } from "sluice";
+import type { CounterStore, HotKeys, LeasedCountersOptions } from "sluice";
 import type { RateLimitsRuntime } from "sluice/policy-text";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import { findPasswordFile } from "../../settings/password-files.ts";
@@ -15,6 +15,7 @@ import { RedisReports } from "./redis-reports.ts";
 import { redisStatus } from "./redis-status.ts";
 import type { CountersStatus, RunningCounters } from "./running-counters.ts";
 import { ShardInspector } from "./shard-inspector.ts";
+import { StrainedServers } from "./strained-servers.ts";
 
 const lookEveryMs = 1_000;
 /** Servers are asked for their time, which shows their latency, at every fifth look. */
@@ -60,6 +61,7 @@ class LookedAfterCounters implements RunningCounters {
   readonly #leases: RunningLeases;
   readonly #reports: RedisReports;
   readonly #loadReports: LoadReports;
+  readonly #strained = new StrainedServers();
   readonly #inspector: ShardInspector;
   readonly #timer: NodeJS.Timeout;
   #servers: RedisServers;
@@ -81,7 +83,9 @@ class LookedAfterCounters implements RunningCounters {
     const central = createCounters(plan, placed.servers, cells, settings, log);
     central.open();
     this.#central = central;
-    this.#leases = openLeases(central, settings, log, hotKeys);
+    const strainedDecisions: LeasedCountersOptions["strainedDecisions"] = (asked) =>
+      this.#strained.findDecisions(asked, central);
+    this.#leases = openLeases({ centre: central, settings, log, hotKeys, strainedDecisions });
     this.#reports = new RedisReports(central, log);
     this.#loadReports = new LoadReports(log, hotKeys);
     this.#inspector = new ShardInspector({ cells, log, maxConnections: settings.redisMaxConnections });
@@ -141,7 +145,10 @@ class LookedAfterCounters implements RunningCounters {
       this.#leases.look();
       this.#looks += 1;
       if (this.#looks % measureEvery === 0) this.#central.measure();
-      if (this.#looks % sampleEvery === 1) this.#central.sampleLoad();
+      const sinceSample = (this.#looks - 1) % sampleEvery;
+      if (sinceSample === 0) this.#central.sampleLoad();
+      // Servers have answered by then.
+      if (sinceSample === 1) this.#strained.look(this.#central.stats);
       this.#loadReports.look(this.#central.stats.shards);
       this.#reports.look(this.#times.deadlineMs, this.where);
       await this.#inspector.inspectNew(this.#central.stats, this.#servers, () => this.#stopped);
