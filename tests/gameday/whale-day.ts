@@ -44,7 +44,7 @@ interface Sample {
   readonly atMs: number;
   /** Decisions by tokens that a server held. */
   readonly local: number;
-  readonly fetches: number;
+  readonly fetches: Readonly<Record<"granted" | "refused" | "failed", number>>;
 }
 
 interface Played {
@@ -129,7 +129,11 @@ async function sample({ servers }: OpenServers, samples: Sample[], signal: Abort
     samples.push({
       atMs: performance.now(),
       local: page.sum("sluice_lease_decisions_total", { by: "lease" }),
-      fetches: page.sum("sluice_lease_fetches_total", { outcome: "granted" }),
+      fetches: {
+        granted: page.sum("sluice_lease_fetches_total", { outcome: "granted" }),
+        refused: page.sum("sluice_lease_fetches_total", { outcome: "refused" }),
+        failed: page.sum("sluice_lease_fetches_total", { outcome: "failed" }),
+      },
     });
     await sleep(1000, undefined, { signal }).catch(() => {});
   }
@@ -170,6 +174,8 @@ function judge(notes: DayNotes<Key>, course: Course, within: Played, beyond: Pla
   notes.judge("whole", deniedWhale === 0, `${deniedWhale} of ${whale.length} were denied`);
   const degraded = all.filter((one) => one.degraded !== undefined).length;
   notes.fact(`${all.length} checks, of which ${degraded} were answered without counters`, "timed");
+  const { granted, refused, failed: unanswered } = beyond.samples.at(-1)!.fetches;
+  notes.fact(`requests for tokens: ${granted} granted, ${refused} refused, ${unanswered} without an answer`, "timed");
   plot(notes, course, narrow, beyond, shares);
 }
 
