@@ -4,6 +4,7 @@ import { DecisionMaker } from "./check/decision-maker.ts";
 import { ForcedChecks } from "./check/forced-checks.ts";
 import { HoldChecks } from "./check/hold-checks.ts";
 import { OutageDecisions } from "./check/outage-decisions.ts";
+import { prepareCounters } from "./check/prepare-counters.ts";
 import { PreviewCache, type PreviewCacheOptions } from "./check/preview-cache.ts";
 import { distinctCounters, resetCounterFrom, resetCounters } from "./check/reset-counters.ts";
 import { SingleChecks, type SingleChecksOptions } from "./check/single-checks.ts";
@@ -113,7 +114,7 @@ class SluiceLimiter implements Limiter {
     // Asking local counters costs less than remembering their answer.
     const maxAgeMs = options.previewCacheMs ?? (counters.local ? 0 : maxPreviewCacheMs);
     this.#previewsOptions = { counters, clock, maxAgeMs, onHit: onPreviewHit };
-    this.#snapshot = new Snapshot(policySetFrom(options.policies ?? { policies: [] }), 1, this.#ipv6PrefixBits);
+    this.#snapshot = this.#createSnapshot(options.policies ?? { policies: [] }, 1);
     this.#singles = this.#createSingles();
     this.#previews = new PreviewCache(this.#previewsOptions);
   }
@@ -127,7 +128,7 @@ class SluiceLimiter implements Limiter {
   }
 
   usePolicies(policies: PolicySet | Readonly<Record<string, unknown>>): SnapshotInfo {
-    this.#snapshot = new Snapshot(policySetFrom(policies), this.#snapshot.generation + 1, this.#ipv6PrefixBits);
+    this.#snapshot = this.#createSnapshot(policies, this.#snapshot.generation + 1);
     this.#singles = this.#createSingles();
     this.#previews = new PreviewCache(this.#previewsOptions);
     return this.#snapshot;
@@ -321,6 +322,12 @@ class SluiceLimiter implements Limiter {
 
   async close(): Promise<void> {
     await this.counters.close();
+  }
+
+  #createSnapshot(policies: PolicySet | Readonly<Record<string, unknown>>, generation: number): Snapshot {
+    const snapshot = new Snapshot(policySetFrom(policies), generation, this.#ipv6PrefixBits);
+    prepareCounters(this.counters, snapshot.policySet);
+    return snapshot;
   }
 
   #createHolds(): HoldChecks {

@@ -4,6 +4,7 @@ import {
   type CheckRequest,
   type CounterStore,
   createLimiter,
+  MemoryCounters,
   type PolicySet,
   parsePolicies,
   renderExplanation,
@@ -53,7 +54,8 @@ export async function createAsker(decider: Decider): Promise<Asker> {
 
 /** A limiter in this process. */
 function createLocalAsker(policies: PolicySet, counters: CounterStore | undefined, notice: string): Asker {
-  const limiter = createLimiter({ policies, ...(counters === undefined ? undefined : { counters }) });
+  // Without servers, counters start empty, whatever the policies ask for.
+  const limiter = createLimiter({ policies, counters: counters ?? new MemoryCounters({ strong: true }) });
   return {
     notice,
     close: () => limiter.close(),

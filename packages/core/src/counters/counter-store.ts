@@ -145,6 +145,8 @@ export interface WindowReading {
  * - `read` returns how each window stands.
  *
  * - `holds` settles takes that were made as holds. Absent: this store keeps none.
+ * - `useStrong` is called by a limiter before it uses policies, with whether any has `counters: strong`. Absent: these
+ *   counters are not durable, and the limiter refuses such policies.
  *
  * A store answers at once if it can (`local`), otherwise with a promise. One that cannot answer rejects soon with
  * `StoreUnavailable`: a limiter has no timer and waits for as long as the store does. Any other error counts as
@@ -165,6 +167,7 @@ export interface CounterStore {
   reset(limits: readonly ResolvedLimit[]): void | Promise<void>;
   readonly holds?: HoldStore | undefined;
   forget?(limits: readonly ResolvedLimit[]): void;
+  readonly useStrong?: ((needed: boolean) => void) | undefined;
   read(limit: ResolvedLimit): readonly WindowReading[] | Promise<readonly WindowReading[]>;
   close(): void | Promise<void>;
 }

@@ -1,4 +1,4 @@
-import { aClock, anObject, checkOptions, numberFrom, type OptionForms } from "../check-options.ts";
+import { aClock, anObject, checkOptions, numberFrom, type OptionForms, trueOrFalse } from "../check-options.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import type { HotKeys } from "../hot-keys/hot-keys.ts";
 import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
@@ -48,6 +48,8 @@ export interface MemoryCountersOptions {
   readonly maxBytes?: number;
   /** How many request ids, receipts, holds and leased counters are remembered at most. Absent: 100 000 of each. */
   readonly maxIds?: number;
+  /** Whether they stand in for the database of `counters: strong`, as in tests. Absent: such policies are refused. */
+  readonly strong?: boolean | undefined;
   /** Notes every decision; must have the same clock. Absent: decisions are not noted. */
   readonly hotKeys?: HotKeys | undefined;
 }
@@ -57,6 +59,7 @@ const optionForms: OptionForms<MemoryCountersOptions> = {
   maxCounters: numberFrom(0),
   maxBytes: numberFrom(0),
   maxIds: numberFrom(0),
+  strong: trueOrFalse,
   hotKeys: anObject,
 };
 
@@ -86,6 +89,7 @@ export interface MemoryCountersStats {
  */
 export class MemoryCounters implements CentralCounters, SingleTakes, SeveralTakes {
   readonly local = true;
+  readonly useStrong: CentralCounters["useStrong"];
   readonly #clock: SteadyClock;
   readonly #budget: CounterBudget;
   readonly #windows: WindowCounters;
@@ -107,6 +111,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes, SeveralTake
 
   constructor(options: MemoryCountersOptions = {}) {
     checkOptions(options, optionForms, { name: "MemoryCounters", code: "invalid_request" });
+    this.useStrong = options.strong === true ? () => undefined : undefined;
     this.#clock = new SteadyClock(options.clock ?? systemClock);
     this.#budget = new CounterBudget(options.maxCounters ?? 4_000_000, options.maxBytes ?? 256 * 1024 * 1024);
     const owners = new CounterOwners((owner) => this.#budget.heldBy(owner));
@@ -379,12 +384,8 @@ export class MemoryCounters implements CentralCounters, SingleTakes, SeveralTake
     for (let i = 0; i < count; i++) {
       const { limit, subject } = limits[i]!;
       hashText(subject, this.#subject);
-      this.#note(
-        limit,
-        subject,
-        steps.some((step) => step.limit === i && !fits(step)),
-        nowMs,
-      );
+      const denied = steps.some((step) => step.limit === i && !fits(step));
+      this.#note(limit, subject, denied, nowMs);
     }
   }
 

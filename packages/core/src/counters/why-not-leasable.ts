@@ -2,7 +2,7 @@ import type { ResolvedLimit } from "./counter-store.ts";
 
 /** Why a limit is always counted exactly. */
 export type NotLeasable =
-  /** Its policy says so: `counters: exact`, or a `max_overshoot` of 0. */
+  /** Its policy says so: `counters: exact` or `strong`, or a `max_overshoot` of 0. */
   | "exact"
   /** A block holds from the moment it begins. */
   | "blockable"
@@ -19,7 +19,8 @@ export type NotLeasable =
 
 /** Undefined if the limit may be leased. */
 export function whyNotLeasable({ limit, windows }: Pick<ResolvedLimit, "limit" | "windows">): NotLeasable | undefined {
-  if (limit.policy.counters === "exact" || limit.policy.maxOvershoot === 0) return "exact";
+  const { counters, maxOvershoot } = limit.policy;
+  if (counters === "exact" || counters === "strong" || maxOvershoot === 0) return "exact";
   if (limit.blockable) return "blockable";
   if (limit.policy.countDenials) return "count_denials";
   if (limit.sharesIdentity) return "shared";

@@ -10,6 +10,7 @@ export function describeCounting(
   { local, leases = false }: Pick<CounterStore, "local" | "leases">,
 ): { readonly counted: string; readonly allowance: number } {
   const { counters, maxOvershoot } = of.limit.policy;
+  if (counters === "strong") return { counted: "exactly, in the database of strong counters", allowance: 0 };
   const allowance = describeNotLeased(of) === undefined ? leaseAllowance(of) : 0;
   const exactly = local ? "exactly, in memory" : "exactly, at the counters";
   if (!leases) return { counted: exactly, allowance };

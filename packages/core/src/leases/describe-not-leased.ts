@@ -14,7 +14,7 @@ export function describeNotLeased(of: Of, least = 1): string | undefined {
   const { counters, maxOvershoot } = of.limit.policy;
   switch (whyNotLeasable(of)) {
     case "exact":
-      return `is of a policy with ${counters === "exact" ? "counters: exact" : "max_overshoot: 0"}`;
+      return `is of a policy with ${counters === "exact" || counters === "strong" ? `counters: ${counters}` : "max_overshoot: 0"}`;
     case "blockable":
       return "can be blocked, and a block takes effect at once on every node";
     case "count_denials":

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { parsePolicies } from "../policy/parse-policies.ts";
 import { lintCounters } from "./lint-counters.ts";
+import { lintPolicies } from "./lint-policies.ts";
 
 type Written = Readonly<Record<string, unknown>>;
 
@@ -21,6 +22,22 @@ describe("lintCounters", () => {
     expect(leased({ windows: "1k/day in UTC" })).toEqual([]);
     for (const counters of ["auto", "exact", undefined])
       expect(lint({ counters, limits: [{ windows: "1/s", block_for: "1m" }] })).toEqual([]);
+  });
+
+  it("advises strong counters to fail closed, and reports an overshoot that they do not have", () => {
+    const strong = (more: Written): readonly string[] =>
+      lint({ counters: "strong", limits: [{ windows: "1k/s" }], ...more });
+    expect(strong({ on_failure: "closed" })).toEqual([]);
+    expect(strong({ on_failure: "open" })).toEqual([expect.stringMatching(/^on_failure: is open, .* write closed/)]);
+    expect(strong({ on_failure: "closed", max_overshoot: 0.01 })).toEqual([
+      "max_overshoot: is 1%, and has no effect: counters is strong, and exceeds nothing",
+    ]);
+    const set = parsePolicies({
+      policies: [{ id: "p", counters: "strong", limits: [{ by: "user", windows: "1k/s" }] }],
+    });
+    expect(lintPolicies(set).map(({ message }) => message)).toEqual([
+      expect.stringContaining("write closed, because counters is strong"),
+    ]);
   });
 
   it.each<[string, Written, string]>([

@@ -5,7 +5,7 @@ import type { Policy, SubjectEntry } from "../policy/policy.ts";
 import { renderShare } from "../policy/share-shape.ts";
 
 export interface CountersWarning {
-  readonly key: "counters" | "max_overshoot";
+  readonly key: "counters" | "max_overshoot" | "on_failure";
   readonly message: string;
 }
 
@@ -14,11 +14,8 @@ const maxNamed = 4;
 
 /** Warns about counter settings that have no effect. */
 export function lintCounters(policy: Policy, subjects: readonly SubjectEntry[]): readonly CountersWarning[] {
-  const { counters, maxOvershoot } = policy;
-  if (counters === "exact" && maxOvershoot > 0) {
-    const message = `is ${renderShare(maxOvershoot)}, and has no effect: counters is exact, and exceeds nothing`;
-    return [{ key: "max_overshoot", message }];
-  }
+  const { counters } = policy;
+  if (counters === "exact" || counters === "strong") return [...lintOvershoot(policy), ...lintFailure(policy)];
   if (counters !== "leased") return [];
   if (policy.limits.length === 0) return [{ key: "counters", message: "is leased, but the policy has no limits" }];
   const reasons = compileLimits(policy).map((limit) => whyNever(limit, subjects));
@@ -31,6 +28,19 @@ export function lintCounters(policy: Policy, subjects: readonly SubjectEntry[]):
       message: `is leased, but comes to exact, because no limit of the policy can be leased: ${named.join("; ")}${more}`,
     },
   ];
+}
+
+function lintOvershoot({ counters, maxOvershoot }: Policy): readonly CountersWarning[] {
+  if (maxOvershoot === 0) return [];
+  const message = `is ${renderShare(maxOvershoot)}, and has no effect: counters is ${counters}, and exceeds nothing`;
+  return [{ key: "max_overshoot", message }];
+}
+
+/** A choice that was not made is reported for every policy. */
+function lintFailure({ counters, onFailure, onFailureChosen }: Policy): readonly CountersWarning[] {
+  if (counters !== "strong" || onFailure === "closed" || !onFailureChosen) return [];
+  const message = `is ${onFailure}, so what passes while the database of strong counters is unavailable is not counted there; write closed if nothing may be missed`;
+  return [{ key: "on_failure", message }];
 }
 
 /** Why a limit is never leased, for any tier or override; undefined if it may be. */

@@ -81,7 +81,7 @@ function lintFailMode(policy: Policy, at: Path, warn: Warn): void {
   if (policy.onFailureChosen || policy.limits.length === 0) return;
   warn(
     [...at, "on_failure"],
-    `on_failure is not chosen, so policy ${policy.id} allows everything when its counters are unavailable; write open, closed or local`,
+    `on_failure is not chosen, so policy ${policy.id} allows everything when its counters are unavailable; write ${policy.counters === "strong" ? "closed, because counters is strong" : "open, closed or local"}`,
   );
 }
 

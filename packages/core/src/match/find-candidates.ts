@@ -168,6 +168,7 @@ export function findOnlyLimit(list: readonly Candidate[]): CompiledLimit | undef
     limit.source.missing === "share" &&
     !limit.blockable &&
     !limit.policy.countDenials &&
+    limit.policy.counters !== "strong" &&
     limit.windows.length === 1 &&
     limit.windows[0]!.kind === "arrival";
   return isOnly ? limit : undefined;
@@ -197,6 +198,7 @@ function isPlain(limit: CompiledLimit): boolean {
     limit.source.missing === "share" &&
     !limit.blockable &&
     !limit.policy.countDenials &&
+    limit.policy.counters !== "strong" &&
     !limit.sharesIdentity &&
     areTaken(limit.windows)
   );

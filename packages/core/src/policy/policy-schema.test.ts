@@ -82,11 +82,11 @@ describe("policyFileSchema", () => {
     expect(local_limits).toMatchObject({ type: "array", items: { $ref: "#/$defs/limit" }, minItems: 1, maxItems: 64 });
   });
 
-  it("takes the three ways to count, and a share that leases may exceed, of a default policy too", () => {
+  it("takes the ways to count, and a share that leases may exceed, of a default policy too", () => {
     const { policies: _, default: fallback } = schema.properties as Record<string, { anyOf: Schema[] }>;
     const ofDefault = fallback!.anyOf.find(({ type }) => type === "object")!.properties as Record<string, Schema>;
     for (const { counters, max_overshoot } of [defs.policy!.properties as Record<string, Schema>, ofDefault]) {
-      expect(counters).toMatchObject({ enum: ["auto", "exact", "leased"], default: "auto" });
+      expect(counters).toMatchObject({ enum: ["auto", "exact", "leased", "strong"], default: "auto" });
       expect(max_overshoot).toMatchObject({
         default: 0.01,
         anyOf: [{ type: "number", minimum: 0, maximum: 1 }, { type: "string" }],

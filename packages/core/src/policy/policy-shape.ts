@@ -80,7 +80,7 @@ const commonFields = {
   ),
   counters: described(
     choice(counterModes),
-    "How checks are decided: `exact`, each where the counters are; `leased`, on each node, by tokens that it took in advance; `auto`, by leases if a counter is hot.",
+    "How checks are decided: `exact`, each where the counters are; `leased`, on each node, by tokens that it took in advance; `auto`, by leases if a counter is hot; `strong`, in a SQL database that loses nothing, for the few policies that are worth milliseconds.",
     { default: "auto" },
   ),
   max_overshoot: described(
@@ -183,7 +183,7 @@ function finishCommon(written: Common, reading: Reading, raw: unknown): Omit<Pol
     warnAt: written.warn_at ?? 0.8,
     counters,
     // Exact counting exceeds nothing.
-    maxOvershoot: written.max_overshoot ?? (counters === "exact" ? 0 : defaultMaxOvershoot),
+    maxOvershoot: written.max_overshoot ?? (counters === "exact" || counters === "strong" ? 0 : defaultMaxOvershoot),
     countDenials: written.count_denials ?? false,
     events: written.events ?? "summary",
   };

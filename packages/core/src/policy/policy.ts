@@ -33,9 +33,9 @@ export interface Window {
   readonly name?: string;
 }
 
-export const counterModes = ["auto", "exact", "leased"] as const;
+export const counterModes = ["auto", "exact", "leased", "strong"] as const;
 
-/** How checks are decided: where the counters are, by leases, or by leases if a counter is hot. */
+/** How checks are decided: where the counters are, by leases, by leases if a counter is hot, or in a database. */
 export type CounterMode = (typeof counterModes)[number];
 
 export const eventModes = ["each", "summary", "none"] as const;
@@ -123,7 +123,7 @@ export interface Policy {
   readonly warnAt: number;
   /**
    * `exact`: every check is decided where the counters are. `leased`: by leases, however low the demand. `auto`: by
-   * leases while hot.
+   * leases while hot. `strong`: in a database that loses nothing, and never on this node.
    */
   readonly counters: CounterMode;
   /** By how much of its smallest window's limit leases may exceed a limit, as a share, 0 … 1. 0: nothing is leased. */

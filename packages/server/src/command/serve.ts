@@ -1,6 +1,6 @@
 import cluster from "node:cluster";
 import { relative } from "node:path";
-import { type CheckRequest, createLimiter, ManualClock, type PolicySet, type Problem } from "sluice";
+import { type CheckRequest, createLimiter, ManualClock, MemoryCounters, type PolicySet, type Problem } from "sluice";
 import { type Addresses, listEndpoints } from "../boot/create-transports.ts";
 import { type Daemon, startDaemon } from "../boot/daemon.ts";
 import { exampleCheck } from "../boot/example-check.ts";
@@ -295,7 +295,8 @@ const mostHinted = 20;
 
 /** Where a few requests are enough to be denied, a newcomer may like to see that. It is tried before it is promised. */
 function renderHint(policySet: PolicySet): string {
-  const limiter = createLimiter({ policies: policySet, clock: new ManualClock() });
+  const clock = new ManualClock();
+  const limiter = createLimiter({ policies: policySet, clock, counters: new MemoryCounters({ clock, strong: true }) });
   const check = exampleCheck(policySet);
   for (let times = 0; times <= mostHinted; times++) {
     const { allowed, window } = limiter.checkSync(check);

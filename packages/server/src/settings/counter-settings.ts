@@ -12,7 +12,7 @@ import {
   wholeIfGiven,
   word,
 } from "./setting-entry.ts";
-import { readAddress, readSwitch } from "./setting-readers.ts";
+import { readAddress, readDatabase, readSwitch } from "./setting-readers.ts";
 
 /** Counters in this process. */
 export class MemorySettings {
@@ -146,6 +146,25 @@ export class RedisSettings {
     "SLUICE_DEADLINE",
     "how long a check waits for remote counters before the policy's on_failure decides",
     { from: "1ms", to: "1m", fallback: "25ms" },
+  );
+}
+
+/** Counters of policies with `counters: strong`. */
+export class StrongSettings {
+  /** Undefined: the database of the policy store. */
+  readonly strongCounters: SettingEntry<string | undefined> = {
+    flag: "--strong-counters",
+    env: "SLUICE_STRONG_COUNTERS_URL",
+    value: "<url>",
+    help: "database for policies with counters: strong, if not the policy store's: postgres://… or sqlite:PATH",
+    fallback: undefined,
+    read: readDatabase,
+  };
+  readonly strongDeadlineMs: SettingEntry<number> = duration(
+    "--strong-deadline",
+    "SLUICE_STRONG_DEADLINE",
+    "how long a check waits for strong counters before the policy's on_failure decides",
+    { from: "10ms", to: "1m", fallback: "250ms" },
   );
 }
 

@@ -43,6 +43,13 @@ export function readAddress<T>(parse: () => T): SettingReading<T> {
   }
 }
 
+/** It may contain a password, and is not repeated. */
+export function readDatabase(text: string): SettingReading<string> {
+  return /^(postgres(ql)?:\/\/|sqlite:)./.test(text)
+    ? right(text)
+    : { kind: "wrong", message: "should be postgres://user@host/database, or sqlite:PATH" };
+}
+
 export function readSwitch(text: string): SettingReading<boolean> {
   if (text === "true" || text === "1") return right(true);
   if (text === "false" || text === "0") return right(false);

@@ -110,6 +110,8 @@ describe("settings", () => {
       leaseMs: 20_000,
       leaseStaleMs: 60_000,
       leaseHotPerSecond: 0.35,
+      strongCounters: undefined,
+      strongDeadlineMs: 250,
       kafka: undefined,
       kafkaPolicyTopic: "sluice.policies",
       kafkaClientId: "sluice",

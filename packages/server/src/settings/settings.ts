@@ -1,4 +1,4 @@
-import { LeaseSettings, MemorySettings, RedisSettings } from "./counter-settings.ts";
+import { LeaseSettings, MemorySettings, RedisSettings, StrongSettings } from "./counter-settings.ts";
 import { KafkaSettings } from "./kafka-settings.ts";
 import { ObserveSettings } from "./observe-settings.ts";
 import { RecordingSettings } from "./recording-settings.ts";
@@ -14,7 +14,7 @@ import {
   wholeIfGiven,
   word,
 } from "./setting-entry.ts";
-import { readDimensionHeaders, readList, readSwitch, readWorkers, right } from "./setting-readers.ts";
+import { readDatabase, readDimensionHeaders, readList, readSwitch, readWorkers, right } from "./setting-readers.ts";
 import { UsageEventSettings } from "./usage-event-settings.ts";
 
 /*
@@ -45,11 +45,7 @@ class StoreSettings {
     value: "<url>",
     help: "policy store, which also starts the control plane: postgres://… or sqlite:PATH",
     fallback: undefined,
-    read: (given) =>
-      /^(postgres(ql)?:\/\/|sqlite:)./.test(given)
-        ? right(given)
-        : // It may contain a password, and is not repeated.
-          { kind: "wrong", message: "should be postgres://user@host/database, or sqlite:PATH" },
+    read: readDatabase,
   };
   readonly storePasswordFile: SettingEntry<string | undefined> = path(
     "--store-password-file",
@@ -343,6 +339,7 @@ const sections = {
   Checks: new CheckSettings(),
   "Counters in memory": new MemorySettings(),
   "Counters on Redis or Valkey": new RedisSettings(),
+  "Strong counters": new StrongSettings(),
   Leases: new LeaseSettings(),
   "Usage events": new UsageEventSettings(),
   Kafka: new KafkaSettings(),
@@ -357,6 +354,7 @@ type SettingsTable = PolicySettings &
   CheckSettings &
   MemorySettings &
   RedisSettings &
+  StrongSettings &
   LeaseSettings &
   UsageEventSettings &
   KafkaSettings &

@@ -58,9 +58,12 @@ export class ReplayRun {
     const maxCounters = Math.ceil(maxBytes / bytesPerCounter);
     if (alsoAtStart) {
       const clock = new ReplayClock(first);
-      this.#atStart = { clock, counters: new MemoryCounters({ clock, maxBytes, maxCounters }) };
+      this.#atStart = { clock, counters: new MemoryCounters({ clock, maxBytes, maxCounters, strong: true }) };
     }
-    this.#counters = new WatchedCounters({ clock: this.#clock, maxBytes, maxCounters }, this.#atStart?.counters);
+    this.#counters = new WatchedCounters(
+      { clock: this.#clock, maxBytes, maxCounters, strong: true },
+      this.#atStart?.counters,
+    );
     this.#limiter = createLimiter({
       policies,
       clock: this.#clock,

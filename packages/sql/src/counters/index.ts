@@ -4,3 +4,4 @@ export {
   type SqlCountersOptions,
   type SqlCountersStats,
 } from "./sql-counters.ts";
+export { withStrongCounters } from "./with-strong-counters.ts";

@@ -55,6 +55,7 @@ export interface SqlCountersStats extends LaneCounts {
 export class SqlCounters implements CounterStore {
   readonly local = false;
   readonly #options: SqlCountersOptions;
+  readonly #deadlineMs: number;
   readonly #lanes: readonly CounterLane[];
   readonly #reading: CounterLane;
   readonly #breaker: CircuitBreaker;
@@ -72,6 +73,7 @@ export class SqlCounters implements CounterStore {
 
   constructor(options: SqlCountersOptions) {
     this.#options = options;
+    this.#deadlineMs = options.deadlineMs ?? defaultStrongDeadlineMs;
     this.#breaker = new CircuitBreaker({
       ...options.breaker,
       onChange: (state, why) => {
@@ -115,11 +117,11 @@ export class SqlCounters implements CounterStore {
 
   take(limits: readonly ResolvedLimit[], options?: TakeOptions): Promise<TakeAnswer> {
     const marks = options?.id === undefined ? [] : [idRow(options.id)];
-    return this.#change(limits, (rows) => takeFromRows(rows, limits, options), marks, options?.deadlineMs);
+    return this.#change(limits, (rows) => takeFromRows(rows, limits, options), marks, options);
   }
 
   peek(limits: readonly ResolvedLimit[], options?: PeekOptions): Promise<TakeAnswer> {
-    return this.#look(limits, (rows) => peekAtRows(rows, limits, options?.record), options?.deadlineMs);
+    return this.#look(limits, (rows) => peekAtRows(rows, limits, options?.record), options);
   }
 
   async give(receipt: Receipt): Promise<boolean> {
@@ -148,6 +150,10 @@ export class SqlCounters implements CounterStore {
     return this.#look([limit], (rows) => readFromRows(rows, limit));
   }
 
+  useStrong(needed: boolean): void {
+    if (needed) this.open().catch(() => undefined);
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#sweeper);
@@ -160,21 +166,32 @@ export class SqlCounters implements CounterStore {
     limits: readonly ResolvedLimit[],
     run: RowAction<T>["run"],
     marks: readonly string[] = [],
-    deadlineMs?: number,
+    options?: Pick<TakeOptions, "deadlineMs">,
   ): Promise<T> {
     const rows = limits.map(rowId);
-    return this.#ask(this.#findLane(rows), { rows, marks, run }, deadlineMs);
+    return this.#ask(this.#findLane(rows), { rows, marks, run }, this.#findDeadline(limits, options));
   }
 
-  #look<T>(limits: readonly ResolvedLimit[], run: RowAction<T>["run"], deadlineMs?: number): Promise<T> {
-    return this.#ask(this.#reading, { rows: limits.map(rowId), run }, deadlineMs);
+  #look<T>(
+    limits: readonly ResolvedLimit[],
+    run: RowAction<T>["run"],
+    options?: Pick<TakeOptions, "deadlineMs">,
+  ): Promise<T> {
+    return this.#ask(this.#reading, { rows: limits.map(rowId), run }, this.#findDeadline(limits, options));
   }
 
-  #ask<T>(lane: CounterLane, action: RowAction<T>, deadlineMs?: number): Promise<T> {
+  /** The shortest of the policies', else the store's; or the caller's, if that is shorter. */
+  #findDeadline(limits: readonly ResolvedLimit[], options: Pick<TakeOptions, "deadlineMs"> | undefined): number {
+    let shortest = Number.POSITIVE_INFINITY;
+    for (const { limit } of limits) shortest = Math.min(shortest, limit.policy.deadlineMs ?? shortest);
+    const mostMs = shortest === Number.POSITIVE_INFINITY ? this.#deadlineMs : shortest;
+    return Math.min(mostMs, options?.deadlineMs ?? mostMs);
+  }
+
+  #ask<T>(lane: CounterLane, action: RowAction<T>, withinMs: number = this.#deadlineMs): Promise<T> {
     if (this.#closed || this.#breaker.state !== "closed")
       return Promise.reject(new StoreUnavailable("storage_unavailable", undefined, { mayBeDone: false }));
-    const mostMs = this.#options.deadlineMs ?? defaultStrongDeadlineMs;
-    return lane.ask(action, deadlineMs ?? mostMs);
+    return lane.ask(action, withinMs);
   }
 
   /** A subject's checks always meet in one lane, where they share transactions. */

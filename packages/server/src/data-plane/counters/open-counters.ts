@@ -3,6 +3,7 @@ import type { RateLimitsRuntime } from "sluice/policy-text";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import { SettingError } from "../../settings/parse-settings.ts";
 import type { Settings } from "../../settings/settings.ts";
+import { addStrongCounters } from "./add-strong-counters.ts";
 import { openRedisCounters } from "./open-redis-counters.ts";
 import { type CountersPlan, planCounters } from "./plan-counters.ts";
 import type { RunningCounters } from "./running-counters.ts";
@@ -15,7 +16,11 @@ export interface OpenCountersOptions {
 }
 
 /** Opens counters in memory or on servers. Unreachable servers are connected to in the background. */
-export async function openCounters({ settings, runtime, log }: OpenCountersOptions): Promise<RunningCounters> {
+export async function openCounters(options: OpenCountersOptions): Promise<RunningCounters> {
+  return addStrongCounters(await openOrdinaryCounters(options), options.settings, options.log);
+}
+
+async function openOrdinaryCounters({ settings, runtime, log }: OpenCountersOptions): Promise<RunningCounters> {
   const plan = planCounters(settings, runtime);
   logIdle(log, settings, plan);
   const hotKeys = new HotKeys();

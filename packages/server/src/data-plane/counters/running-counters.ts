@@ -8,7 +8,7 @@ export interface RunningCounters {
   /** `memory`, or the servers' address without user and password. */
   readonly where: string;
   /** Statistics of counters in memory, or of servers and of leases from them. */
-  readonly stats: Pick<MetricsSources, "counters" | "redis" | "leases">;
+  readonly stats: Pick<MetricsSources, "counters" | "redis" | "leases" | "strong">;
   /** Which counters are asked for most in this process. */
   readonly hotKeys: HotKeys;
   /** The state of the servers. Undefined for counters in memory, which are always available. */

@@ -86,6 +86,9 @@ export const logEvents = {
   "redis.clock_off":
     "the clock of a counter server is off by more than a second; its windows begin and end at other times",
   "redis.misconfigured": "a counter server is configured in a risky way",
+  "strong.breaker_closed": "the database of strong counters answers again",
+  "strong.breaker_opened":
+    "the database of strong counters does not answer; on_failure answers for their policies until it does",
   "leases.spent_beyond_time":
     "the counter servers do not answer, so leases are used past their time until their tokens or the budget run out",
   "leases.renewed": "the counter servers answer again, and leases are renewed",

@@ -5,6 +5,7 @@ import type { LeaseStats } from "./lease-metrics.ts";
 import { createMetrics } from "./metrics.ts";
 import type { RedisStats } from "./redis-metrics.ts";
 import { noDenials, noUsage, StoreMetrics } from "./store-metrics.ts";
+import type { StrongStats } from "./strong-metrics.ts";
 
 const root = fileURLToPath(new URL("../../../../..", import.meta.url));
 const page = await readFile(`${root}docs/metrics.md`, "utf8");
@@ -29,6 +30,10 @@ const leases: LeaseStats = {
   ...{ leases: 0, stale: 0, tokens: 0, local: 0, denials: 0, central: 0, fetches: 0, refused: 0, failed: 0 },
   ...{ granted: 0, spent: 0, returned: 0, lost: 0 },
 };
+const strong: StrongStats = {
+  ...{ actions: 0, transactions: 0, conflicts: 0, recovered: 0, unknown: 0, failures: 0, totalMs: 0 },
+  ...{ state: "closed", waiting: 0, swept: 0 },
+};
 const memoryStats = {
   counters: 0,
   bytes: 0,
@@ -50,6 +55,7 @@ const { families } = createMetrics({
     counters: () => memoryStats,
     redis: () => redis,
     leases: () => leases,
+    strong: () => strong,
     hotKeys: { count: 1, read: () => noHotKeys, show: (subject) => subject },
     pending: () => 0,
     connections: () => ({ http: 0, grpc: 0, resp: 0, admin: 0 }),

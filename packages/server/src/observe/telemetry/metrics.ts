@@ -14,6 +14,7 @@ import { type MemoryStats, memoryMetrics } from "./memory-metrics.ts";
 import { PolicyMetrics, type PolicyMetricsSources } from "./policy-metrics.ts";
 import { type RedisStats, redisMetrics } from "./redis-metrics.ts";
 import { RequestMetrics } from "./request-metrics.ts";
+import { type StrongStats, strongMetrics } from "./strong-metrics.ts";
 import { type Count, Tally, tallied } from "./tally.ts";
 import { type UsageEventMetricsSources, usageEventMetrics } from "./usage-event-metrics.ts";
 
@@ -26,6 +27,8 @@ export interface MetricsSources extends PolicyMetricsSources {
   readonly counters?: () => MemoryStats;
   /** Counters on servers. */
   readonly redis?: () => RedisStats;
+  /** Counters of policies with `counters: strong`. Absent: there is no database for them. */
+  readonly strong?: (() => StrongStats) | undefined;
   /** Leases from those servers. Absent: they are off. */
   readonly leases?: (() => LeaseStats) | undefined;
   /** Absent: no counter has a separate series. */
@@ -193,13 +196,14 @@ export function createMetrics(options: MetricsOptions): Metrics {
 
 /** The metrics of the parts that this server has. */
 function listFamilies(sources: MetricsSources): readonly Family[] {
-  const { pending, counters, redis, leases, hotKeys, spans, store, usageEvents } = sources;
+  const { pending, counters, redis, strong, leases, hotKeys, spans, store, usageEvents } = sources;
   const families: Family[] = [];
   if (store !== undefined) families.push(...store.families);
   if (pending !== undefined)
     families.push(gauge("sluice_pending_checks", "Checks that wait for counters now.", pending));
   if (counters !== undefined) families.push(...memoryMetrics(counters));
   if (redis !== undefined) families.push(...redisMetrics(redis));
+  if (strong !== undefined) families.push(...strongMetrics(strong));
   if (leases !== undefined) families.push(...leaseMetrics(leases));
   if (hotKeys !== undefined) families.push(...hotKeyMetrics(hotKeys));
   if (usageEvents !== undefined) families.push(...usageEventMetrics(usageEvents));
