@@ -71,6 +71,8 @@ export {
   maxDeadlineMs,
   maxDimensionLength,
   maxDimensions,
+  maxHoldAmount,
+  maxHoldTtlMs,
   maxIdLength,
   maxIdTtlMs,
   maxNamedPolicies,

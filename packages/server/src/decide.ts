@@ -1,4 +1,4 @@
-import type { CheckRequest, Decision } from "sluice";
+import type { CheckRequest, Decision, Hold, ReserveRequest } from "sluice";
 import type { TogetherOptions } from "sluice/internal";
 
 /** Decides and counts. Synchronous if counters are in this process: no turn of the event loop is spent. */
@@ -10,6 +10,8 @@ export interface Decide {
     requests: readonly CheckRequest[],
     options?: TogetherOptions,
   ): readonly Decision[] | Promise<readonly Decision[]>;
+  /** Holds an amount, as `Limiter.reserve`, which is counted as a check of that cost. Absent: it is not counted. */
+  readonly reserve?: ((request: ReserveRequest) => Promise<Hold>) | undefined;
   /** Checks waiting for counters now. */
   readonly pending: number;
 }

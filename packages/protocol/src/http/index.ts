@@ -4,6 +4,7 @@ export { type GivenBackBody, givenBack, type ResetBody, reset } from "./counters
 export { type DecisionBody, type DenialBody, decision, denial } from "./decision.ts";
 export { type ErrorBody, error, type ProblemBody } from "./error.ts";
 export { type ExplanationBody, explanation } from "./explanation.ts";
+export { type HoldAnswerBody, type HoldBody, hold, holdAnswer } from "./hold.ts";
 export {
   type HotKeyOrder,
   type HotKeysHereBody,

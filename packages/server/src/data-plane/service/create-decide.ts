@@ -1,4 +1,12 @@
-import { type CheckRequest, type Decision, type ErrorCode, type Limiter, SluiceError } from "sluice";
+import {
+  type CheckRequest,
+  type Decision,
+  type ErrorCode,
+  type Hold,
+  type Limiter,
+  type ReserveRequest,
+  SluiceError,
+} from "sluice";
 import type { TogetherOptions } from "sluice/internal";
 import type { Decide } from "../../decide.ts";
 import type { DenialSamples } from "../../observe/denials/denial-samples.ts";
@@ -118,10 +126,31 @@ export function createDecide(options: DecideOptions): Decide {
   return {
     one,
     together,
+    reserve: (request) => reserveCounted(request, limiter, admission, nowMs, counted).catch(refused),
     get pending(): number {
       return admission.pending;
     },
   };
+}
+
+async function reserveCounted(
+  request: ReserveRequest,
+  limiter: Limiter,
+  admission: Admission,
+  nowMs: () => number,
+  counted: (request: CheckRequest, decision: Decision, startedMs: number) => Decision,
+): Promise<Hold> {
+  const startedMs = nowMs();
+  admission.admit(1, startedMs);
+  admission.pending += 1;
+  try {
+    const hold = await limiter.reserve(request);
+    const { domain, dimensions, policies } = request;
+    counted({ domain, dimensions, policies, cost: hold.amount }, hold.decision, startedMs);
+    return hold;
+  } finally {
+    admission.pending -= 1;
+  }
 }
 
 /** Continues with a decision when it is there, which may be now. */

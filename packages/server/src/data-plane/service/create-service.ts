@@ -2,10 +2,11 @@ import type { CheckRequest, Limiter } from "sluice";
 import { identifyingDimensions, type ResetCounter } from "sluice/internal";
 import { type Caller, demand } from "../access/access.ts";
 import type { Actor } from "../access/actor.ts";
+import { createHolds } from "./create-holds.ts";
 import { createLease, type LeaseTimes, usualLeaseTimes } from "./lease.ts";
 import type { Service } from "./service.ts";
 
-export interface ServiceOptions extends Omit<Service, "reset" | "charge" | "lease" | "limiter"> {
+export interface ServiceOptions extends Omit<Service, "reset" | "charge" | "lease" | "holds" | "limiter"> {
   readonly limiter: Limiter;
   /** How long clients hold leases, or that they get none. Absent: 20 s, and 60 s more while no server answers. */
   readonly leaseTimes?: LeaseTimes | "off" | undefined;
@@ -16,6 +17,7 @@ export function createService(options: ServiceOptions): Service {
   return {
     ...options,
     lease: createLease({ limiter, metrics, accepting, times: leaseTimes }),
+    holds: createHolds({ limiter, decide: options.decide, metrics }),
     async charge(request: CheckRequest, caller: Caller): Promise<void> {
       if ((request.cost ?? 1) < 0) demand(caller, "credit");
       await limiter.charge(request);

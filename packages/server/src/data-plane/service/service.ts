@@ -12,6 +12,7 @@ import type { PolicyStatus } from "../policy-files/policy-reloader.ts";
 import type { ServerStatus } from "../status/server-status.ts";
 import type { StoreReport } from "../status/store-report.ts";
 import type { Audit } from "./audit.ts";
+import type { ServedHolds } from "./create-holds.ts";
 import type { GrantLease } from "./lease.ts";
 
 /**
@@ -26,6 +27,7 @@ export interface Service {
   /** Forgets the counters of a request. The log says who asked for it, and so does the audit if there is one. */
   reset(request: CheckRequest, actor: Actor): Promise<readonly ResetCounter[]>;
   readonly lease: GrantLease;
+  readonly holds: ServedHolds;
   readonly access: Access;
   readonly metrics: Metrics;
   readonly log: Logger;

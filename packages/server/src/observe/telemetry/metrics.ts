@@ -7,6 +7,7 @@ import type { NearLimits } from "./capacity-log.ts";
 import { DecisionMetrics } from "./decision-metrics.ts";
 import type { DecisionTotals } from "./decision-totals.ts";
 import { counter, expositionType, type Family, gauge, renderSlices } from "./exposition.ts";
+import { HoldMetrics, type HoldOutcome } from "./hold-metrics.ts";
 import { type HotKeyMetricsOptions, hotKeyMetrics } from "./hot-key-metrics.ts";
 import { type LeaseStats, leaseMetrics } from "./lease-metrics.ts";
 import { type LeaseOutcome, LeaseRequestMetrics } from "./lease-request-metrics.ts";
@@ -58,6 +59,8 @@ export interface Metrics {
   countMissing(policy: string, dimension: string): void;
   /** Counts a call for a lease, and the cost that its client has decided since the last one by the deciding policy. */
   countLease(outcome: LeaseOutcome, policy: string | undefined, spent: number): void;
+  /** Counts a call about a hold. */
+  countHold(outcome: HoldOutcome): void;
   /** The count of checks asked over a protocol, for the transport to add to. */
   checkCount(protocol: Protocol): Count;
   /** `route` is a path of the route table, or `unmatched`: never what a client typed. */
@@ -113,6 +116,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const requests = new RequestMetrics(sources.connections);
   const policies = new PolicyMetrics(sources);
   const leaseRequests = new LeaseRequestMetrics();
+  const holds = new HoldMetrics();
   const errors = new Tally(1);
   const shed = new Tally(1);
   const previewHits: Count = { count: 0 };
@@ -127,6 +131,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       shed,
     ),
     ...leaseRequests.families,
+    ...holds.families,
     ...requests.families,
     ...policies.families,
     {
@@ -157,6 +162,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       previewHits.count += 1;
     },
     countLease: (outcome, policy, spent) => leaseRequests.count(outcome, policy, spent),
+    countHold: (outcome) => holds.count(outcome),
     checkCount: (protocol) => requests.checkCount(protocol),
     countHttpRequest: (method, route, status, seconds) => requests.countHttp(method, route, status, seconds),
     countGrpcCall: (method, code, seconds) => requests.countGrpc(method, code, seconds),

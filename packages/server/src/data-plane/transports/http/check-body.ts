@@ -31,6 +31,23 @@ const policies = described(
   "Ask these policies by id, instead of all that match.",
 );
 
+const id = described(text({ max: maxIdLength }), "Charged once, however often it is sent. Choose it yourself.");
+const details = described(boolean, "Also answer for every limit, not only for the deciding one.", { default: false });
+const deadline = described(
+  integer({ min: 1, max: maxDeadlineMs }),
+  "How long you wait at most for remote counters; after that the policy's on_failure decides.",
+);
+
+/** What a request that holds an amount has in common with a check. */
+export const reserveFields: {
+  readonly dimensions: Shape<Readonly<Record<string, string>>>;
+  readonly domain: Shape<string>;
+  readonly policies: Shape<readonly string[]>;
+  readonly id: Shape<string>;
+  readonly details: Shape<boolean>;
+  readonly deadline_ms: Shape<number>;
+} = { dimensions, domain, policies, id, details, deadline_ms: deadline };
+
 /** The body of a check. */
 export const checkShape: Shape<CheckRequest> = refine(
   objectOf(
@@ -42,20 +59,17 @@ export const checkShape: Shape<CheckRequest> = refine(
         "The cost of the request. Absent: the policy's, else 1. 0 only in a preview.",
       ),
       domain,
-      id: described(text({ max: maxIdLength }), "Charged once, however often it is sent. Choose it yourself."),
+      id,
       id_ttl_ms: described(integer({ min: 1, max: maxIdTtlMs }), "How long the id is remembered.", {
         default: 600_000,
       }),
       preview: described(boolean, "Decide without taking.", { default: false }),
       policies,
-      details: described(boolean, "Also answer for every limit, not only for the deciding one.", { default: false }),
+      details,
       receipt: described(boolean, "Also answer with a receipt, which can be used to give the take back.", {
         default: false,
       }),
-      deadline_ms: described(
-        integer({ min: 1, max: maxDeadlineMs }),
-        "How long you wait at most for remote counters; after that the policy's on_failure decides.",
-      ),
+      deadline_ms: deadline,
     },
   ),
   (check, reading) => {

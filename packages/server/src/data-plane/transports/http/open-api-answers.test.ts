@@ -169,6 +169,14 @@ describe("answers match what is declared", () => {
     expect(await expectDeclared("POST", "/v1/charge", { cost: 0 })).toBe(400);
     expect(await expectDeclared("POST", "/v1/check", { ...api("u10"), receipt: true })).toBe(200);
     expect(await expectDeclared("POST", "/v1/give-back", { receipt: "m1" })).toBe(200);
+    const chat = { dimensions: { user: "u12", endpoint: "/api" } };
+    expect(await expectDeclared("POST", "/v1/reserve", { ...chat, amount: 3, details: true })).toBe(200);
+    expect(await expectDeclared("POST", "/v1/reserve", { ...chat, amount: 3 })).toBe(429);
+    expect(await expectDeclared("POST", "/v1/reserve", { dimensions: { endpoint: "/free" }, amount: 3 })).toBe(200);
+    expect(await expectDeclared("POST", "/v1/reserve", { ...chat, amount: 3, estimate: 3 })).toBe(400);
+    expect(await expectDeclared("POST", "/v1/commit", { id: "h1", actual: 2 })).toBe(200);
+    expect(await expectDeclared("POST", "/v1/extend", { id: "h1", ttl_ms: 1000 })).toBe(200);
+    expect(await expectDeclared("POST", "/v1/cancel", { id: "h1" })).toBe(200);
     const busy = { dimensions: { user: "u10", endpoint: "/busy" } };
     expect(await expectDeclared("POST", "/v1/lease", { check: busy, want: 10 })).toBe(200);
     expect(await expectDeclared("POST", "/v1/lease", { check: api("u10"), want: 10 })).toBe(409);

@@ -7,6 +7,16 @@ import { charge } from "./handlers/charge.ts";
 import { check } from "./handlers/check.ts";
 import { explain } from "./handlers/explain.ts";
 import { giveBack, giveBackShape } from "./handlers/give-back.ts";
+import {
+  cancel,
+  cancelShape,
+  commit,
+  commitShape,
+  extend,
+  extendShape,
+  reserve,
+  reserveShape,
+} from "./handlers/holds.ts";
 import { createHotKeys } from "./handlers/hot-keys.ts";
 import { json } from "./handlers/json.ts";
 import { lease, leaseShape } from "./handlers/lease.ts";
@@ -67,6 +77,46 @@ export const nativeRoutes: readonly Route[] = [
     needs: "check",
     bodies: [giveBackShape],
     answers: { 200: { description: "Whether anything was given back", content: ["GivenBack"] } },
+  },
+  {
+    method: "POST",
+    path: "/v1/reserve",
+    summary: "Hold an amount for work whose cost is known later",
+    handle: reserve,
+    needs: "check",
+    bodies: [reserveShape],
+    answers: {
+      200: { description: "Allowed, and what is held", content: ["Hold"], rateLimitHeaders: true },
+      429: { description: "Denied: nothing is held", content: ["Denial"], rateLimitHeaders: true },
+      503: { description: countersAway, content: ["Denial"], rateLimitHeaders: true },
+    },
+  },
+  {
+    method: "POST",
+    path: "/v1/commit",
+    summary: "Report what the work under a hold has cost so far, and settle the hold",
+    handle: commit,
+    needs: "check",
+    bodies: [commitShape],
+    answers: { 200: { description: "How the hold stands", content: ["HoldAnswer"] } },
+  },
+  {
+    method: "POST",
+    path: "/v1/extend",
+    summary: "Make a hold last longer",
+    handle: extend,
+    needs: "check",
+    bodies: [extendShape],
+    answers: { 200: { description: "How the hold stands", content: ["HoldAnswer"] } },
+  },
+  {
+    method: "POST",
+    path: "/v1/cancel",
+    summary: "Settle a hold by what was reported so far",
+    handle: cancel,
+    needs: "check",
+    bodies: [cancelShape],
+    answers: { 200: { description: "How the hold stands", content: ["HoldAnswer"] } },
   },
   {
     method: "POST",

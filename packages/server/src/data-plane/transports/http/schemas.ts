@@ -5,6 +5,8 @@ import {
   error,
   explanation,
   givenBack,
+  hold,
+  holdAnswer,
   hotKeysHere,
   lease,
   live,
@@ -24,6 +26,8 @@ export type SchemaName =
   | "GivenBack"
   | "Reset"
   | "GivenLease"
+  | "Hold"
+  | "HoldAnswer"
   | "Policies"
   | "Explanation"
   | "EnvoyAnswer"
@@ -41,6 +45,8 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
   Reset: reset.schema,
   GivenBack: givenBack.schema,
   GivenLease: lease.schema,
+  Hold: hold.schema,
+  HoldAnswer: holdAnswer.schema,
   Policies: policySet.schema,
   Explanation: explanation.schema,
   EnvoyAnswer: rateLimitResponseSchema,
