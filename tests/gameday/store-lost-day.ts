@@ -288,14 +288,11 @@ async function judgeTraffic(notes: DayNotes<Key>, { sent }: PacedTraffic, course
   }
   notes.judge("bound", beyond === 0, `at most ${beyond} beyond it`);
   notes.judge("share", least >= 0.9, `at least ${percent(least)}`);
+  const from = Math.floor(sinceMs / 60_000) * 60_000;
+  // Minutes, because sums of an hour follow them later.
+  const path = `/usage?policy=p&step=minute&from_ms=${from}`;
   const readHistory = async (): Promise<number> => {
-    const from = Math.floor(sinceMs / 60_000) * 60_000;
-    const { items } = await steerWell(
-      cast.four,
-      cast.fleet,
-      "GET",
-      `/usage?policy=p&step=hour&from_ms=${from - 3_600_000}`,
-    );
+    const { items } = await steerWell(cast.four, cast.fleet, "GET", path);
     return (items as readonly { readonly decided: number }[]).reduce((sum, { decided }) => sum + decided, 0);
   };
   const counted = await waitUntil("the history is complete", patienceMs / 3, async () => {
