@@ -87,7 +87,8 @@ function writeReport(played: Played): void {
 function describeCommit(): string {
   const git = (...args: readonly string[]): string => execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim();
   try {
-    const changed = git("status", "--porcelain") === "" ? "" : ", with changes";
+    // Reports of other days change nothing about this one.
+    const changed = git("status", "--porcelain", "--", ".", ":!docs") === "" ? "" : ", with changes";
     return `${git("rev-parse", "--short=10", "HEAD")}${changed}`;
   } catch {
     return "unknown";
