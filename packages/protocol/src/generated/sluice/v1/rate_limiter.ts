@@ -40,6 +40,18 @@ export const CalendarUnit = { UNSPECIFIED: 0, DAY: 1, MONTH: 2 } as const;
 
 export type CalendarUnit = typeof CalendarUnit[keyof typeof CalendarUnit];
 
+export const HoldState = {
+  UNSPECIFIED: 0,
+  /** UNKNOWN - No such hold, or it ended more than ten minutes ago. Nothing was changed. */
+  UNKNOWN: 1,
+  HELD: 2,
+  /** EXPIRED - Its time ran out, and it may still be settled. */
+  EXPIRED: 3,
+  SETTLED: 4,
+} as const;
+
+export type HoldState = typeof HoldState[keyof typeof HoldState];
+
 /** The kind of `identifier`. */
 export const Dimension = { UNSPECIFIED: 0, USER: 1, IP: 2, API_KEY: 3 } as const;
 
@@ -276,6 +288,92 @@ export interface GiveBackRequest {
 export interface GiveBackResponse {
   /** False if the receipt was void: given back already, too late, or the counter was reset since. */
   given: boolean;
+}
+
+export interface ReserveRequest {
+  /** Empty: `default`. */
+  domain: string;
+  dimensions: { [key: string]: string };
+  /** Hold by these policies, by id, instead of all that match. At most 32. */
+  policies: string[];
+  /** Exactly this much, 1 … 10 000 000: denied for good if a limit can never fit it. */
+  amount?:
+    | number
+    | undefined;
+  /**
+   * A guess, which is cut to what the smallest limit ever holds. Neither: the policies' cost for the endpoint, cut
+   * likewise.
+   */
+  estimate?:
+    | number
+    | undefined;
+  /** How long it is held if nothing is reported, up to 24 h. 0: a minute. */
+  ttlMs: number;
+  /** Held once, however often it is sent. Chosen by the caller; at most 256 characters. Empty: none. */
+  id: string;
+  /** Also answer for every limit. */
+  details: boolean;
+}
+
+export interface ReserveRequest_DimensionsEntry {
+  key: string;
+  value: string;
+}
+
+export interface ReserveResponse {
+  /** Settles the hold. Empty: nothing is held. */
+  holdId: string;
+  /** How much is held, or was asked for. */
+  amount: number;
+  /** Epoch milliseconds, by the counters' clock. 0: nothing is held. */
+  expiresAtMs: number;
+  decision?: Decision | undefined;
+}
+
+export interface CommitRequest {
+  holdId: string;
+  /** What the work has cost so far, in all: 0 … 10 000 000. */
+  actual: number;
+  /** The work goes on, and the rest is still held. */
+  more: boolean;
+}
+
+export interface CommitResponse {
+  hold?: HoldStatus | undefined;
+}
+
+export interface ExtendRequest {
+  holdId: string;
+  /** How long from now it is held at least, 1 ms … 24 h. */
+  ttlMs: number;
+}
+
+export interface ExtendResponse {
+  hold?: HoldStatus | undefined;
+}
+
+export interface CancelRequest {
+  holdId: string;
+}
+
+export interface CancelResponse {
+  hold?: HoldStatus | undefined;
+}
+
+/** How a hold stands. */
+export interface HoldStatus {
+  state: HoldState;
+  /** What was held, and the cost that was reported. */
+  amount: number;
+  actual: number;
+  /** How much of that exceeds the amount. It was charged. */
+  overdraft: number;
+  /** It had expired before it was settled. */
+  expired: boolean;
+  /** When it expires, or did, in epoch milliseconds. */
+  expiresAtMs: number;
+  /** It was settled before: this is the answer that was given then. */
+  replayed: boolean;
 }
 
 export interface LeaseRequest {
@@ -2367,6 +2465,826 @@ export const GiveBackResponse: MessageFns<GiveBackResponse> = {
   },
 };
 
+function createBaseReserveRequest(): ReserveRequest {
+  return {
+    domain: "",
+    dimensions: {},
+    policies: [],
+    amount: undefined,
+    estimate: undefined,
+    ttlMs: 0,
+    id: "",
+    details: false,
+  };
+}
+
+export const ReserveRequest: MessageFns<ReserveRequest> = {
+  encode(message: ReserveRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.domain !== "") {
+      writer.uint32(10).string(message.domain);
+    }
+    globalThis.Object.entries(message.dimensions).forEach(([key, value]: [string, string]) => {
+      ReserveRequest_DimensionsEntry.encode({ key: key as any, value }, writer.uint32(18).fork()).join();
+    });
+    for (const v of message.policies) {
+      writer.uint32(26).string(v!);
+    }
+    if (message.amount !== undefined) {
+      writer.uint32(32).uint32(message.amount);
+    }
+    if (message.estimate !== undefined) {
+      writer.uint32(40).uint32(message.estimate);
+    }
+    if (message.ttlMs !== 0) {
+      writer.uint32(48).uint32(message.ttlMs);
+    }
+    if (message.id !== "") {
+      writer.uint32(58).string(message.id);
+    }
+    if (message.details !== false) {
+      writer.uint32(64).bool(message.details);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReserveRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReserveRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.domain = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            const entry2 = ReserveRequest_DimensionsEntry.decode(reader, reader.uint32());
+            if (entry2.value !== undefined) {
+              if (entry2.key === "__proto__")
+                throw new globalThis.Error("dimensions.__proto__ is not a name that a dimension may have");
+              message.dimensions[entry2.key] = entry2.value;
+            }
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.policies.push(reader.string());
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.amount = reader.uint32();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.estimate = reader.uint32();
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.ttlMs = reader.uint32();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.id = reader.string();
+            continue;
+          }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.details = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ReserveRequest>): ReserveRequest {
+    return ReserveRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ReserveRequest>): ReserveRequest {
+    const message = createBaseReserveRequest();
+    message.domain = object.domain ?? "";
+    message.dimensions = (globalThis.Object.entries(object.dimensions ?? {}) as [string, string][]).reduce(
+      (acc: { [key: string]: string }, [key, value]: [string, string]) => {
+        if (value !== undefined) {
+          acc[key] = globalThis.String(value);
+        }
+        return acc;
+      },
+      {},
+    );
+    message.policies = object.policies?.map((e) => e) || [];
+    message.amount = object.amount ?? undefined;
+    message.estimate = object.estimate ?? undefined;
+    message.ttlMs = object.ttlMs ?? 0;
+    message.id = object.id ?? "";
+    message.details = object.details ?? false;
+    return message;
+  },
+};
+
+function createBaseReserveRequest_DimensionsEntry(): ReserveRequest_DimensionsEntry {
+  return { key: "", value: "" };
+}
+
+export const ReserveRequest_DimensionsEntry: MessageFns<ReserveRequest_DimensionsEntry> = {
+  encode(message: ReserveRequest_DimensionsEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== "") {
+      writer.uint32(18).string(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReserveRequest_DimensionsEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReserveRequest_DimensionsEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ReserveRequest_DimensionsEntry>): ReserveRequest_DimensionsEntry {
+    return ReserveRequest_DimensionsEntry.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ReserveRequest_DimensionsEntry>): ReserveRequest_DimensionsEntry {
+    const message = createBaseReserveRequest_DimensionsEntry();
+    message.key = object.key ?? "";
+    message.value = object.value ?? "";
+    return message;
+  },
+};
+
+function createBaseReserveResponse(): ReserveResponse {
+  return { holdId: "", amount: 0, expiresAtMs: 0, decision: undefined };
+}
+
+export const ReserveResponse: MessageFns<ReserveResponse> = {
+  encode(message: ReserveResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.holdId !== "") {
+      writer.uint32(10).string(message.holdId);
+    }
+    if (message.amount !== 0) {
+      writer.uint32(16).uint32(message.amount);
+    }
+    if (message.expiresAtMs !== 0) {
+      writer.uint32(24).uint64(message.expiresAtMs);
+    }
+    if (message.decision !== undefined) {
+      Decision.encode(message.decision, writer.uint32(34).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReserveResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReserveResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.holdId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.amount = reader.uint32();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.expiresAtMs = longToNumber(reader.uint64());
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.decision = Decision.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ReserveResponse>): ReserveResponse {
+    return ReserveResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ReserveResponse>): ReserveResponse {
+    const message = createBaseReserveResponse();
+    message.holdId = object.holdId ?? "";
+    message.amount = object.amount ?? 0;
+    message.expiresAtMs = object.expiresAtMs ?? 0;
+    message.decision = (object.decision !== undefined && object.decision !== null)
+      ? Decision.fromPartial(object.decision)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseCommitRequest(): CommitRequest {
+  return { holdId: "", actual: 0, more: false };
+}
+
+export const CommitRequest: MessageFns<CommitRequest> = {
+  encode(message: CommitRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.holdId !== "") {
+      writer.uint32(10).string(message.holdId);
+    }
+    if (message.actual !== 0) {
+      writer.uint32(16).uint32(message.actual);
+    }
+    if (message.more !== false) {
+      writer.uint32(24).bool(message.more);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CommitRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCommitRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.holdId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.actual = reader.uint32();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.more = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<CommitRequest>): CommitRequest {
+    return CommitRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<CommitRequest>): CommitRequest {
+    const message = createBaseCommitRequest();
+    message.holdId = object.holdId ?? "";
+    message.actual = object.actual ?? 0;
+    message.more = object.more ?? false;
+    return message;
+  },
+};
+
+function createBaseCommitResponse(): CommitResponse {
+  return { hold: undefined };
+}
+
+export const CommitResponse: MessageFns<CommitResponse> = {
+  encode(message: CommitResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.hold !== undefined) {
+      HoldStatus.encode(message.hold, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CommitResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCommitResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.hold = HoldStatus.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<CommitResponse>): CommitResponse {
+    return CommitResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<CommitResponse>): CommitResponse {
+    const message = createBaseCommitResponse();
+    message.hold = (object.hold !== undefined && object.hold !== null)
+      ? HoldStatus.fromPartial(object.hold)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseExtendRequest(): ExtendRequest {
+  return { holdId: "", ttlMs: 0 };
+}
+
+export const ExtendRequest: MessageFns<ExtendRequest> = {
+  encode(message: ExtendRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.holdId !== "") {
+      writer.uint32(10).string(message.holdId);
+    }
+    if (message.ttlMs !== 0) {
+      writer.uint32(16).uint32(message.ttlMs);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ExtendRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseExtendRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.holdId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.ttlMs = reader.uint32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ExtendRequest>): ExtendRequest {
+    return ExtendRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ExtendRequest>): ExtendRequest {
+    const message = createBaseExtendRequest();
+    message.holdId = object.holdId ?? "";
+    message.ttlMs = object.ttlMs ?? 0;
+    return message;
+  },
+};
+
+function createBaseExtendResponse(): ExtendResponse {
+  return { hold: undefined };
+}
+
+export const ExtendResponse: MessageFns<ExtendResponse> = {
+  encode(message: ExtendResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.hold !== undefined) {
+      HoldStatus.encode(message.hold, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ExtendResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseExtendResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.hold = HoldStatus.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ExtendResponse>): ExtendResponse {
+    return ExtendResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ExtendResponse>): ExtendResponse {
+    const message = createBaseExtendResponse();
+    message.hold = (object.hold !== undefined && object.hold !== null)
+      ? HoldStatus.fromPartial(object.hold)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseCancelRequest(): CancelRequest {
+  return { holdId: "" };
+}
+
+export const CancelRequest: MessageFns<CancelRequest> = {
+  encode(message: CancelRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.holdId !== "") {
+      writer.uint32(10).string(message.holdId);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CancelRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCancelRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.holdId = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<CancelRequest>): CancelRequest {
+    return CancelRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<CancelRequest>): CancelRequest {
+    const message = createBaseCancelRequest();
+    message.holdId = object.holdId ?? "";
+    return message;
+  },
+};
+
+function createBaseCancelResponse(): CancelResponse {
+  return { hold: undefined };
+}
+
+export const CancelResponse: MessageFns<CancelResponse> = {
+  encode(message: CancelResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.hold !== undefined) {
+      HoldStatus.encode(message.hold, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CancelResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCancelResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.hold = HoldStatus.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<CancelResponse>): CancelResponse {
+    return CancelResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<CancelResponse>): CancelResponse {
+    const message = createBaseCancelResponse();
+    message.hold = (object.hold !== undefined && object.hold !== null)
+      ? HoldStatus.fromPartial(object.hold)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseHoldStatus(): HoldStatus {
+  return { state: 0, amount: 0, actual: 0, overdraft: 0, expired: false, expiresAtMs: 0, replayed: false };
+}
+
+export const HoldStatus: MessageFns<HoldStatus> = {
+  encode(message: HoldStatus, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.state !== 0) {
+      writer.uint32(8).int32(message.state);
+    }
+    if (message.amount !== 0) {
+      writer.uint32(16).uint32(message.amount);
+    }
+    if (message.actual !== 0) {
+      writer.uint32(24).uint32(message.actual);
+    }
+    if (message.overdraft !== 0) {
+      writer.uint32(32).uint32(message.overdraft);
+    }
+    if (message.expired !== false) {
+      writer.uint32(40).bool(message.expired);
+    }
+    if (message.expiresAtMs !== 0) {
+      writer.uint32(48).uint64(message.expiresAtMs);
+    }
+    if (message.replayed !== false) {
+      writer.uint32(56).bool(message.replayed);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): HoldStatus {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseHoldStatus();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.state = reader.int32() as any;
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.amount = reader.uint32();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.actual = reader.uint32();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.overdraft = reader.uint32();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.expired = reader.bool();
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.expiresAtMs = longToNumber(reader.uint64());
+            continue;
+          }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.replayed = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<HoldStatus>): HoldStatus {
+    return HoldStatus.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<HoldStatus>): HoldStatus {
+    const message = createBaseHoldStatus();
+    message.state = object.state ?? 0;
+    message.amount = object.amount ?? 0;
+    message.actual = object.actual ?? 0;
+    message.overdraft = object.overdraft ?? 0;
+    message.expired = object.expired ?? false;
+    message.expiresAtMs = object.expiresAtMs ?? 0;
+    message.replayed = object.replayed ?? false;
+    return message;
+  },
+};
+
 function createBaseLeaseRequest(): LeaseRequest {
   return { check: undefined, want: 0, holdMs: 0, settled: undefined };
 }
@@ -4411,6 +5329,42 @@ export const RateLimiterDefinition = {
       requestType: GiveBackRequest as typeof GiveBackRequest,
       requestStream: false,
       responseType: GiveBackResponse as typeof GiveBackResponse,
+      responseStream: false,
+      options: {},
+    },
+    /** Holds an amount for work whose cost is known later. Counts as a check of that cost. docs/holds.md has the rules. */
+    reserve: {
+      name: "Reserve",
+      requestType: ReserveRequest as typeof ReserveRequest,
+      requestStream: false,
+      responseType: ReserveResponse as typeof ReserveResponse,
+      responseStream: false,
+      options: {},
+    },
+    /** Reports what the work under a hold has cost so far, and settles it. May be repeated: the first answer counts. */
+    commit: {
+      name: "Commit",
+      requestType: CommitRequest as typeof CommitRequest,
+      requestStream: false,
+      responseType: CommitResponse as typeof CommitResponse,
+      responseStream: false,
+      options: {},
+    },
+    /** Makes a hold last longer. */
+    extend: {
+      name: "Extend",
+      requestType: ExtendRequest as typeof ExtendRequest,
+      requestStream: false,
+      responseType: ExtendResponse as typeof ExtendResponse,
+      responseStream: false,
+      options: {},
+    },
+    /** Settles a hold by what was reported so far. */
+    cancel: {
+      name: "Cancel",
+      requestType: CancelRequest as typeof CancelRequest,
+      requestStream: false,
+      responseType: CancelResponse as typeof CancelResponse,
       responseStream: false,
       options: {},
     },

@@ -11,6 +11,7 @@ import { giveBack } from "./handlers/give-back.ts";
 import { healthCheck } from "./handlers/health-check.ts";
 import { healthList } from "./handlers/health-list.ts";
 import { healthWatch } from "./handlers/health-watch.ts";
+import { cancel, commit, extend, reserve } from "./handlers/holds.ts";
 import { lease } from "./handlers/lease.ts";
 import { reflect } from "./handlers/reflect.ts";
 import { type Method, stream, unary, watch } from "./method.ts";
@@ -39,6 +40,10 @@ export const nativeMethods: readonly Method[] = [
   stream(checks, "checkStream", "check", checkStream),
   unary(sluice, "charge", "check", charge),
   unary(sluice, "giveBack", "check", giveBack),
+  unary(sluice, "reserve", "check", reserve),
+  unary(sluice, "commit", "check", commit),
+  unary(sluice, "extend", "check", extend),
+  unary(sluice, "cancel", "check", cancel),
   unary(sluice, "lease", "check", lease),
 
   ...envoyMethods,
