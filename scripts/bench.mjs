@@ -19,7 +19,20 @@ if (suite === undefined || !/^[a-z][a-z0-9-]*$/.test(suite) || !existsSync(path.
 
 await ensureInstalledOrExit();
 const onServers = [
-  ...["redis", "apps", "service", "soak", "propagation", "lease", "latency", "fleet", "usage", "peers", "console"],
+  ...[
+    "redis",
+    "apps",
+    "service",
+    "soak",
+    "propagation",
+    "lease",
+    "latency",
+    "fleet",
+    "usage",
+    "peers",
+    "console",
+    "strong",
+  ],
 ];
 if (onServers.includes(suite)) {
   await ensureServers().catch((error) => {

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Limiter } from "sluice";
+import type { CounterStore, Limiter } from "sluice";
 import { type FirstToken, joinStore, type StoreNode } from "../control-plane/node/join-store.ts";
 import { type OpenedStore, openStore } from "../control-plane/node/open-store.ts";
 import type { PoliciesInForce } from "../control-plane/node/policies-in-force.ts";
@@ -176,7 +176,8 @@ async function openCore({ settings, log, worker, rolloutTime }: DaemonOptions, p
   const usageEvents = await openUsageEvents({ settings, runtime, limiter, log, worker: worker?.number });
   parts.add((closing) => usageEvents.close(closing === "gently" ? flushEventsWithinMs : 0));
   const denials = store === undefined ? undefined : openDenialSamples(settings, limiter);
-  const recorder = openRecorder({ settings, log, limiter, watch, store: counters.store, worker: worker?.number });
+  const findStore = (): CounterStore => counters.deciding ?? counters.store;
+  const recorder = openRecorder({ settings, log, limiter, watch, findStore, worker: worker?.number });
   parts.add(() => recorder.close());
   const node =
     store &&

@@ -14,14 +14,18 @@ export interface OpenRecorderOptions {
   readonly log: Logger;
   readonly limiter: Limiter;
   readonly watch: LimiterWatch;
-  readonly store: CounterStore;
+  /** The counters whose instants are recorded, asked when a recording begins. */
+  readonly findStore: () => CounterStore;
   readonly worker: number | undefined;
 }
 
 /** Can record what this process decides; records nothing yet. */
-export function openRecorder({ settings, ...rest }: OpenRecorderOptions): Recorder {
+export function openRecorder({ settings, findStore, ...rest }: OpenRecorderOptions): Recorder {
   return new Recorder({
     ...rest,
+    get store(): CounterStore {
+      return findStore();
+    },
     ...{ version, ipv6PrefixBits: settings.ipv6PrefixBits, renderPolicies: policySetBody },
     node: settings.nodeName ?? hostname(),
     workers: rest.worker === undefined ? undefined : settings.workers,

@@ -1,4 +1,5 @@
 import { SqlCounters, withStrongCounters } from "@sluice/sql/counters";
+import type { CounterStore } from "sluice";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import { findPasswordFile } from "../../settings/password-files.ts";
 import type { Settings } from "../../settings/settings.ts";
@@ -29,6 +30,9 @@ export function addStrongCounters(counters: RunningCounters, settings: Settings,
     store,
     hotKeys: counters.hotKeys,
     stats: { ...counters.stats, strong: () => strong.stats },
+    get deciding(): CounterStore | undefined {
+      return store.local ? counters.store : undefined;
+    },
     get where(): string {
       return counters.where;
     },

@@ -5,6 +5,8 @@ import type { MetricsSources } from "../../observe/telemetry/metrics.ts";
 /** Where counters are, and their state. */
 export interface RunningCounters {
   readonly store: CounterStore;
+  /** What decides now, if `store` only passes checks on to it. */
+  readonly deciding?: CounterStore | undefined;
   /** `memory`, or the servers' address without user and password. */
   readonly where: string;
   /** Statistics of counters in memory, or of servers and of leases from them. */
