@@ -90,14 +90,22 @@ interface Round {
 }
 
 const started: Served[] = [];
+const shared = new Map<string, Served>();
 
-/** A process for each contest: one protocol's effect on Node's optimizations must not be measured with another. */
+/**
+ * A process for each contest: one protocol's effect on Node's optimizations must not be measured with another. In a quick run, whose
+ * numbers mean little, contests about the same server share it.
+ */
 async function start(
   name: "sluice" | "grpc-js echo" | "fastify echo" | "node echo",
   ...redis: readonly string[]
 ): Promise<Served> {
+  const key = [name, ...redis].join(" ");
+  const before = args.quick ? shared.get(key) : undefined;
+  if (before !== undefined) return before;
   const server = await startServed(name, files.policies, ...redis);
   started.push(server);
+  shared.set(key, server);
   return server;
 }
 
