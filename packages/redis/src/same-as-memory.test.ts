@@ -210,6 +210,8 @@ async function told<T>(ask: () => T | Promise<T>): Promise<T | string> {
   }
 }
 
+type Drawn = Readonly<Pick<fc.Parameters, "numRuns" | "seed">>;
+
 let conversationNumber = 0;
 
 async function converse(
@@ -309,7 +311,7 @@ function withoutReceipts(step: StepPlan): StepPlan {
 
 async function property(
   servers: string,
-  runs: number,
+  drawn: Drawn,
   plans: fc.Arbitrary<LimitPlan>,
   {
     across = false,
@@ -336,7 +338,7 @@ async function property(
           await converse(new MemoryCounters({ clock }), store, clock, limits, steps, across);
         },
       ),
-      { numRuns: runs },
+      drawn,
     );
   } finally {
     await store.close();
@@ -344,7 +346,7 @@ async function property(
 }
 
 /** Concurrent takes that travel together, against the same ones taken one after the other in memory. */
-async function together(servers: string, runs: number): Promise<void> {
+async function together(servers: string, drawn: Drawn): Promise<void> {
   const clock = testTime();
   const store = new RedisCounters({ servers, deadlineMs: 60_000, tune: scriptsOnTestTime(clock, { keysLast: true }) });
   const takeArbitrary = fc.record({
@@ -387,7 +389,7 @@ async function together(servers: string, runs: number): Promise<void> {
           }
         },
       ),
-      { numRuns: runs },
+      drawn,
     );
   } finally {
     await store.close();
@@ -395,7 +397,7 @@ async function together(servers: string, runs: number): Promise<void> {
 }
 
 /** Charges and credits, or blocks, that travel together, against the same ones made one after the other in memory. */
-async function deedsTogether(servers: string, runs: number): Promise<void> {
+async function deedsTogether(servers: string, drawn: Drawn): Promise<void> {
   const clock = testTime();
   const store = new RedisCounters({ servers, deadlineMs: 60_000, tune: scriptsOnTestTime(clock, { keysLast: true }) });
   const deed = fc.record({
@@ -447,7 +449,7 @@ async function deedsTogether(servers: string, runs: number): Promise<void> {
           expect(shown(await store.peek(asked))).toEqual(shown(memory.peek(asked)));
         }
       }),
-      { numRuns: runs },
+      drawn,
     );
   } finally {
     await store.close();
@@ -466,7 +468,7 @@ function fewestCalls(leases: readonly (readonly ResolvedLimit[])[]): number {
 }
 
 /** Leases that travel together, against the same ones granted one after the other in memory. */
-async function leasesTogether(servers: string, runs: number): Promise<void> {
+async function leasesTogether(servers: string, drawn: Drawn): Promise<void> {
   const clock = testTime();
   const store = new RedisCounters({
     servers,
@@ -512,14 +514,17 @@ async function leasesTogether(servers: string, runs: number): Promise<void> {
           epoch = ours.at(-1)?.epoch ?? epoch;
         }
       }),
-      { numRuns: runs },
+      drawn,
     );
   } finally {
     await store.close();
   }
 }
 
-describe.each(flavors)("on %s", (flavor) => {
+describe.each(flavors.map((flavor, number) => [flavor, number] as const))("on %s", (flavor, number) => {
+  // The flavors share the conversations: each has a part of them, drawn differently.
+  const seed = (fc.readConfigureGlobal().seed ?? Date.now()) + number;
+  const draw = (runs: number): Drawn => ({ numRuns: runs / flavors.length, seed });
   let closing: (() => Promise<void>)[] = [];
   let single = "";
   let clustered = "";
@@ -533,7 +538,11 @@ describe.each(flavors)("on %s", (flavor) => {
     await Promise.all(closing.map((close) => close()));
   });
 
-  test("random conversations go as in memory, on one server", () => property(single, 600, limitArbitrary), 120_000);
+  test(
+    "random conversations go as in memory, on one server",
+    () => property(single, draw(600), limitArbitrary),
+    120_000,
+  );
 
   test("random conversations go as in memory while arrival times pass the end of their circle", () => {
     const circleMs = 2 ** 33;
@@ -543,7 +552,7 @@ describe.each(flavors)("on %s", (flavor) => {
       algorithm: "gcra" as const,
       size: plan.size === once || plan.size === calendar ? 1 : plan.size,
     }));
-    return property(single, 300, ofArrivals, { startMs });
+    return property(single, draw(300), ofArrivals, { startMs });
   }, 120_000);
 
   test("random conversations about arrival times without further options go as in memory", () => {
@@ -555,14 +564,14 @@ describe.each(flavors)("on %s", (flavor) => {
       blockable: false,
       group: 0 as const,
     }));
-    return property(single, 400, plain);
+    return property(single, draw(400), plain);
   }, 120_000);
 
-  test("takes that travel together go as one after the other in memory", () => together(single, 400), 120_000);
+  test("takes that travel together go as one after the other in memory", () => together(single, draw(400)), 120_000);
 
   test(
     "charges, credits and blocks that travel together go as one after the other in memory",
-    () => deedsTogether(single, 200),
+    () => deedsTogether(single, draw(200)),
     120_000,
   );
 
@@ -575,14 +584,18 @@ describe.each(flavors)("on %s", (flavor) => {
       blockable: false,
       maxOvershoot: plan.maxOvershoot || 1,
     }));
-    return property(single, 600, leasable, { talk: leasingArbitrary });
+    return property(single, draw(600), leasable, { talk: leasingArbitrary });
   }, 120_000);
 
-  test("leases that travel together go as one after the other in memory", () => leasesTogether(single, 200), 120_000);
+  test(
+    "leases that travel together go as one after the other in memory",
+    () => leasesTogether(single, draw(200)),
+    120_000,
+  );
 
   test("random conversations within a slot go as in memory, on a cluster", () => {
     const sharing = limitArbitrary.map((plan) => ({ ...plan, by: plan.by === "ip" ? "tenant" : plan.by }));
-    return property(clustered, 300, sharing);
+    return property(clustered, draw(300), sharing);
   }, 120_000);
 
   test("random conversations across slots go as in memory, on a cluster", () => {
@@ -591,6 +604,6 @@ describe.each(flavors)("on %s", (flavor) => {
     // stretch of time that a receipt stands for, so that less of it may be given back than in memory; and every use
     // puts off the end of a one-off quota, even one that is given back.
     const apart = limitArbitrary.map((plan) => ({ ...plan, blockForMs: 0, size: plan.size === once ? 0 : plan.size }));
-    return property(clustered, 300, apart, { across: true });
+    return property(clustered, draw(300), apart, { across: true });
   }, 120_000);
 });

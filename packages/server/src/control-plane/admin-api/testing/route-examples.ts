@@ -74,7 +74,11 @@ export async function prepareExamples(admin: StartedAdmin, key?: string): Promis
     source: { log: '203.0.113.7 - - [31/Jan/2026:12:00:00 +0000] "GET /orders HTTP/1.1" 200 17 "-" "-"' },
     candidate: { file: "policies: [{ id: api, limits: [{ by: [ip], windows: [5/m] }] }]" },
   };
-  const { id: simulation } = await admin.control.simulations.create(createRoleActor("editor"), simulated);
+  // A thread, which is started only for the routes that show it.
+  const needsSimulation = key === undefined || key.includes("/simulations");
+  const simulation = needsSimulation
+    ? (await admin.control.simulations.create(createRoleActor("editor"), simulated)).id
+    : "none";
   await applyStored(admin);
   const u1 = "/api/v1/subjects/user/u1";
   const steer = { body: { why: "an example" } };
