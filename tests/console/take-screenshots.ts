@@ -6,6 +6,7 @@ import { useConsole } from "./console-browser.ts";
 import { consoleViews } from "./console-views.ts";
 import { openBrowser } from "./open-browser.ts";
 import { seedRollouts } from "./world/seed-rollouts.ts";
+import { seedSimulation } from "./world/seed-simulation.ts";
 import { startConsoleWorld } from "./world/start-console-world.ts";
 
 const usage = `npm run screenshots [-- --all FOLDER]
@@ -21,7 +22,7 @@ const onPages: Readonly<Record<string, readonly ("light" | "dark")[]>> = {
   subject: ["light"],
   why: ["light"],
   rollout: ["light"],
-  "what-if": ["light"],
+  "what-if-result": ["light"],
   operations: ["light", "dark"],
 };
 
@@ -41,6 +42,7 @@ const world = await startConsoleWorld({ days: 30, minuteHours: 24, nodes: 2 });
 const browser = await openBrowser();
 try {
   await seedRollouts(world);
+  await seedSimulation(world, 24);
   await new Promise((resolve) => setTimeout(resolve, settleMs));
   for (const colorScheme of themes)
     for (const { name, path, ready } of await consoleViews(world)) {

@@ -328,6 +328,8 @@ export interface StoreChange extends StoreNote {
   deleteBlock(dimension: string, value: string): Promise<boolean>;
   /** Deletes disabled policies and blocks that ended before. Returns how many. */
   deleteEndedExceptions(endedBeforeMs: number): Promise<number>;
+  /** Deletes tokens whose name begins like this, and that expired or were revoked before. Returns how many. */
+  deleteEndedTokens(namePrefix: string, endedBeforeMs: number): Promise<number>;
   /** Undefined: off. */
   putKillSwitch(record: KillSwitchRecord | undefined): Promise<void>;
   /** Replaces the token with its id. Rejects with `TokenNameTaken` if another token that is not revoked has its name. */

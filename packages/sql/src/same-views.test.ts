@@ -102,6 +102,11 @@ const step: fc.Arbitrary<Step> = fc.oneof(
         await change.deleteEndedExceptions(at),
       ],
   ),
+  time.map(
+    (at): Step =>
+      (change) =>
+        change.deleteEndedTokens("", at),
+  ),
   fc.record({ id, name: id, revokedMs: maybe(time), team: maybe(text) }).map(
     (given): Step =>
       (change) =>

@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import { TokenNameTaken } from "../errors.ts";
 import type { StoreChange, StoreNote, StoreView } from "../policy-store.ts";
 import { tokens } from "../tables.ts";
@@ -31,9 +32,18 @@ export function createTokenNote({ tables, run }: Session): Pick<StoreNote, "touc
   };
 }
 
-export function createTokenChange(session: Session): Pick<StoreChange, "putToken"> {
-  const { tables, all } = session;
+export function createTokenChange(session: Session): Pick<StoreChange, "putToken" | "deleteEndedTokens"> {
+  const { tables, all, run } = session;
   return {
+    // Not by "like", which takes no notice of case in SQLite.
+    deleteEndedTokens: (namePrefix, endedBeforeMs) =>
+      run(
+        tables
+          .deleteFrom("sluice_tokens")
+          .where(sql`substr(name, 1, ${namePrefix.length})`, "=", namePrefix)
+          .where((is) => is.or([is("expires_ms", "<", endedBeforeMs), is("revoked_ms", "<", endedBeforeMs)])),
+      ),
+
     async putToken(record) {
       const { id, name, revoked_ms } = tokens.rowFromRecord(record);
       if (revoked_ms === null) {

@@ -1,12 +1,15 @@
 import type { PolicyStore } from "@sluice/sql";
 import { tallyKeptMinutes } from "../rollouts/read-tallies.ts";
 import { deleteOldUsage, type UsageKept } from "../usage/usage-upkeep.ts";
+import { consolePrefix, isConsoleToken } from "../use-cases/control-tokens.ts";
 
 export interface DeletedRecords {
   readonly audit: number;
   readonly nodes: number;
   readonly tallies: number;
   readonly overrides: number;
+  /** Tokens of sessions of the console. */
+  readonly tokens: number;
   /** Periods of usage. */
   readonly usage: number;
   readonly denials: number;
@@ -25,6 +28,8 @@ const dayMs = 24 * 60 * minuteMs;
 const nodeKeptMs = dayMs;
 /** Nodes end overrides by their own clocks, so ended overrides are stored until every clock agrees. */
 const overrideKeptMs = 60 * minuteMs;
+/** Tokens of the console's sessions stay in lists for a day after their end. Other tokens stay: people made them. */
+const tokenKeptMs = dayMs;
 /** How many entries are deleted in one statement. */
 const auditAtOnce = 1_000;
 const denialsAtOnce = 1_000;
@@ -33,7 +38,7 @@ const maxDenials = 1_000_000;
 
 /**
  * Deletes what is no longer needed: old audit records, usage and denials, nodes that are gone, metrics of rollouts, overrides,
- * blocks and disablings that have ended. The end of an override is not audited: the entry of its beginning names it.
+ * blocks, disablings and sessions of the console that have ended. The end of an override is not audited: the entry of its beginning names it.
  */
 export async function deleteOldRecords(store: PolicyStore, nowMs: number, kept: Kept): Promise<DeletedRecords> {
   const audit = await deleteOldAudit(store, nowMs - kept.auditMs);
@@ -51,9 +56,21 @@ export async function deleteOldRecords(store: PolicyStore, nowMs: number, kept: 
     [...(await view.disabled()), ...(await view.blocks())].some(({ untilMs }) => untilMs < endedBeforeMs),
   );
   if (exceptions) await store.change((change) => change.deleteEndedExceptions(endedBeforeMs));
+  const tokens = await deleteEndedSessions(store, nowMs - tokenKeptMs);
   const usage = await deleteOldUsage(store, nowMs, kept.usage);
   const denials = await deleteOldDenials(store, nowMs - kept.denialsMs);
-  return { audit, nodes, tallies, overrides, usage, denials };
+  return { audit, nodes, tallies, overrides, tokens, usage, denials };
+}
+
+/** A token that has ended identifies no caller, so deleting it is not a new generation. */
+async function deleteEndedSessions(store: PolicyStore, beforeMs: number): Promise<number> {
+  const hasEnded = (atMs: number | undefined): boolean => atMs !== undefined && atMs < beforeMs;
+  const found = await store.read(async (view) =>
+    (await view.tokens()).some(
+      ({ name, expiresMs, revokedMs }) => isConsoleToken(name) && (hasEnded(expiresMs) || hasEnded(revokedMs)),
+    ),
+  );
+  return found ? store.change((change) => change.deleteEndedTokens(consolePrefix, beforeMs)) : 0;
 }
 
 async function deleteOldDenials(store: PolicyStore, beforeMs: number): Promise<number> {

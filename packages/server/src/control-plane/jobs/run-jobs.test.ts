@@ -170,7 +170,7 @@ describe("sweeping", () => {
     }));
     expect(left).toEqual({ audit: ["young"], nodes: ["there"], tallies: 1, limits: ["ending", "lasting"] });
     expect(lines.filter(({ level }) => level === "info").map(({ fields }) => fields)).toEqual([
-      { audit: 1, nodes: 1, tallies: 1, overrides: 1, usage: 0, denials: 0 },
+      { audit: 1, nodes: 1, tallies: 1, overrides: 1, tokens: 0, usage: 0, denials: 0 },
     ]);
     expect((await store.readPulse()).generation).toBe(generation);
 

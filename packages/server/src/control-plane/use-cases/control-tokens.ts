@@ -18,7 +18,7 @@ const defaultLifeMs = 90 * dayMs;
 const maxLifeMs = 731 * dayMs;
 
 /** Tokens that a server makes for a session of the console have names that begin like this, and others may not. */
-const consolePrefix = "console/";
+export const consolePrefix = "console/";
 const consoleLifeMs = dayMs / 2;
 
 /** Whether a token of this name was made for a session of the console. */

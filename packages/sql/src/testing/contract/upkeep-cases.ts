@@ -64,6 +64,33 @@ export const upkeepCases: readonly PolicyStoreCase[] = [
     },
   },
   {
+    name: "deletes tokens by the beginning of their name, once they have expired or were revoked",
+    async run({ store }) {
+      const [kept, ended] = [
+        { expiresMs: 50, revokedMs: undefined },
+        { expiresMs: 49, revokedMs: undefined },
+      ];
+      const tokens = [
+        ...[
+          sample.token({ id: "a", name: "console/a", ...kept }),
+          sample.token({ id: "b", name: "console/b", ...ended }),
+        ],
+        sample.token({ id: "c", name: "console/c", ...kept, revokedMs: 49 }),
+        ...[sample.token({ id: "d", name: "Console/d", ...ended }), sample.token({ id: "e", name: "ops", ...ended })],
+        sample.token({ id: "f", name: "console/f", expiresMs: undefined, revokedMs: undefined }),
+      ];
+      await store.change(async (change) => {
+        for (const token of tokens) await change.putToken({ ...token, sha256: token.id.repeat(64) });
+      });
+      strictEqual(await store.change((change) => change.deleteEndedTokens("console/", 50)), 2);
+      const left = await store.read((view) => view.tokens());
+      deepStrictEqual(
+        left.map(({ name }) => name),
+        ["console/a", "Console/d", "ops", "console/f"],
+      );
+    },
+  },
+  {
     name: "deletes a subject with its limits, and a limit alone",
     async run({ store }) {
       await store.change(async (change) => {
