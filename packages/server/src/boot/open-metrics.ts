@@ -2,6 +2,7 @@ import type { HotKeys, Limiter } from "sluice";
 import type { StoreNode } from "../control-plane/node/join-store.ts";
 import type { RunningCounters } from "../data-plane/counters/running-counters.ts";
 import { reportHotKeys } from "../observe/hot-keys/hot-key-report.ts";
+import type { Recorder } from "../observe/recording/recorder.ts";
 import { createHideSubject } from "../observe/telemetry/hide-subjects.ts";
 import type { HotKeyMetricsOptions } from "../observe/telemetry/hot-key-metrics.ts";
 import { createMetrics, type Metrics } from "../observe/telemetry/metrics.ts";
@@ -24,12 +25,13 @@ export interface OpenMetricsOptions {
   readonly node: StoreNode | undefined;
   readonly tracing: Tracing | undefined;
   readonly usageEvents: RunningUsageEvents;
+  readonly recorder: Pick<Recorder, "figures">;
   readonly running: Pick<RunningParts, "service" | "transports">;
 }
 
 /** Metrics of every part, read at each scrape; any of several processes shows those of all. */
 export function openMetrics(options: OpenMetricsOptions): Metrics {
-  const { settings, worker, files, counters, limiter, node, tracing, usageEvents, running } = options;
+  const { settings, worker, files, counters, limiter, node, tracing, usageEvents, recorder, running } = options;
   const own = createMetrics({
     version,
     process: options.ofProcess,
@@ -45,6 +47,8 @@ export function openMetrics(options: OpenMetricsOptions): Metrics {
         settings.usageEvents.length === 0
           ? undefined
           : { read: () => usageEvents.stream.read(), stats: () => usageEvents.events.stats },
+      recording:
+        settings.record === undefined && settings.recordings === undefined ? undefined : () => recorder.figures,
       spans: tracing && (() => tracing.spans),
       snapshot:
         settings.policySnapshot === undefined

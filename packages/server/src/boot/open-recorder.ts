@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import type { CounterStore, Limiter } from "sluice";
 import type { LimiterWatch } from "sluice/internal";
-import { policySetBody } from "../data-plane/transports/http/policy-body.ts";
+import { policySetBody, withoutTrials } from "../data-plane/transports/http/policy-body.ts";
 import { Recorder } from "../observe/recording/recorder.ts";
 import type { Logger } from "../observe/telemetry/logger.ts";
 import { workerPath } from "../observe/usage-events/open-sink.ts";
@@ -26,7 +26,7 @@ export function openRecorder({ settings, findStore, ...rest }: OpenRecorderOptio
     get store(): CounterStore {
       return findStore();
     },
-    ...{ version, ipv6PrefixBits: settings.ipv6PrefixBits, renderPolicies: policySetBody },
+    ...{ version, ipv6PrefixBits: settings.ipv6PrefixBits, renderPolicies: (set) => policySetBody(withoutTrials(set)) },
     node: settings.nodeName ?? hostname(),
     workers: rest.worker === undefined ? undefined : settings.workers,
   });

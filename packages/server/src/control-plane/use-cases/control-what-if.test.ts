@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createRoleActor, type StartedAdmin, startAdmin } from "../admin-api/testing/start-admin.ts";
+import { applyStored, createRoleActor, type StartedAdmin, startAdmin } from "../admin-api/testing/start-admin.ts";
 import { SimulationJobs } from "../what-if/simulation-jobs.ts";
 
 const onLog = {
@@ -66,6 +66,33 @@ describe("simulations", () => {
     // Neither its source nor its candidate is looked at.
     await expect(control.simulations.create(operator, wrong)).rejects.toMatchObject({ code: "overloaded" });
     for (const id of started) await control.simulations.delete(operator, id);
+  });
+
+  it("compare with the version before, while another one is rolled out", async () => {
+    const { policies, simulations } = admin.control;
+    const author = createRoleActor("admin");
+    const document = (windows: string) => ({
+      id: "rolled",
+      match: { endpoint: "/orders" },
+      limits: [{ by: ["ip"], windows: [windows] }],
+    });
+    await policies.put(author, "rolled", document("9/m"), { expected: 0 });
+    const steps = [10, 100].map((percent) => ({ percent, holdMs: 3_600_000 }));
+    await policies.put(author, "rolled", document("1/m"), {
+      expected: 1,
+      rollout: { by: "ip", steps, observeForMs: 0 },
+    });
+    await applyStored(admin);
+    const inForce = admin.limiter.snapshot.policySet.policies.filter(({ id }) => id === "rolled");
+    expect(inForce).toHaveLength(2);
+    const { id } = await simulations.create(operator, {
+      ...onLog,
+      candidate: { policies: ["{ id: other, limits: [{ by: [ip], windows: [5/m] }] }"] },
+    });
+    await expect
+      .poll(() => simulations.get(operator, id))
+      .toMatchObject({ state: expect.stringMatching(/done|failed/) });
+    expect(await simulations.get(operator, id)).toMatchObject({ state: "done" });
   });
 
   it("count as writes", async () => {

@@ -2,7 +2,7 @@ import { SluiceError } from "sluice";
 import { demand } from "../../data-plane/access/access.ts";
 import type { Actor } from "../../data-plane/access/actor.ts";
 import type { Permission } from "../../data-plane/access/roles.ts";
-import { policySetBody } from "../../data-plane/transports/http/policy-body.ts";
+import { policySetBody, withoutTrials } from "../../data-plane/transports/http/policy-body.ts";
 import { type AuditDetails, type AuditedAction, auditEntry } from "../audit/audit-entry.ts";
 import type { ChangeOptions } from "../change.ts";
 import { invalidField } from "../control-errors.ts";
@@ -177,7 +177,8 @@ function createInForce({ limiter }: ControlContext): () => string {
   let rendered: { readonly of: unknown; readonly text: string } | undefined;
   return () => {
     const { policySet } = limiter.snapshot;
-    if (rendered?.of !== policySet) rendered = { of: policySet, text: JSON.stringify(policySetBody(policySet)) };
+    if (rendered?.of !== policySet)
+      rendered = { of: policySet, text: JSON.stringify(policySetBody(withoutTrials(policySet))) };
     return rendered.text;
   };
 }

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createLimiter, MemoryCounters } from "sluice";
+import { createLimiter, type Limiter, MemoryCounters } from "sluice";
 import { createLimiterWatch } from "sluice/internal";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { policySetBody } from "../../data-plane/transports/http/policy-body.ts";
@@ -10,6 +10,7 @@ import { silentLog } from "../../testing/test-service.ts";
 import { KeptRecordings } from "./kept-recordings.ts";
 
 let folder: string;
+let limiter: Limiter;
 let recorder: Recorder;
 let kept: KeptRecordings;
 let logged: [string, unknown][];
@@ -18,7 +19,7 @@ beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "sluice-kept-"));
   logged = [];
   const watch = createLimiterWatch();
-  const limiter = createLimiter({ policies: { policies: [], default: "none" }, counters: new MemoryCounters() });
+  limiter = createLimiter({ policies: { policies: [], default: "none" }, counters: new MemoryCounters() });
   recorder = new Recorder({
     ...{ limiter, watch, store: limiter.counters, renderPolicies: policySetBody, log: silentLog },
     ...{ version: "0", node: "node", worker: undefined, workers: undefined, ipv6PrefixBits: 64 },
@@ -73,6 +74,20 @@ describe("recordings that a server keeps", () => {
     kept = keep(bytes + 10);
     expect(await ids()).toEqual([second]);
     expect(logged).toContainEqual(["recording.deleted", { id: first, bytes: expect.any(Number), reason: "size" }]);
+  });
+
+  it("are counted for metrics, while they run and after", async () => {
+    const request = { dimensions: { tenant: "acme" } };
+    const decision = await limiter.check(request);
+    const { id } = await kept.start(kept.plan({}, "ann"));
+    recorder.active?.count(request, decision);
+    recorder.active?.count(request, { ...decision, preview: true });
+    expect(recorder.figures).toMatchObject({ active: true, leftOut: 1 });
+    await kept.stop(id);
+    const figures = { active: false, requests: 1, leftOut: 1, dropped: 0, failed: 0 };
+    expect(recorder.figures).toEqual(figures);
+    await record();
+    expect(recorder.figures).toEqual(figures);
   });
 
   it("records nothing if the recording cannot be described", async () => {

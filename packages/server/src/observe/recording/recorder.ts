@@ -1,6 +1,7 @@
 import type { CounterStore, Limiter, PolicySet } from "sluice";
 import type { CounterChange, LimiterWatch } from "sluice/internal";
 import type { Logger } from "../telemetry/logger.ts";
+import type { RecordingFigures } from "../telemetry/recording-metrics.ts";
 import { HiddenValues, type HiddenValuesOptions } from "./hidden-values.ts";
 import { followInstants } from "./instants.ts";
 import { type EndReason, Recording } from "./recording.ts";
@@ -41,6 +42,8 @@ export class Recorder {
   #active: Recording | undefined;
   #latest: Recording | undefined;
   #isStarting = false;
+  /** Of the recordings before the latest. */
+  #before = { requests: 0, dropped: 0, leftOut: 0, failed: 0 };
 
   constructor(options: RecorderOptions) {
     this.#options = options;
@@ -49,6 +52,18 @@ export class Recorder {
   /** Undefined while nothing is recorded. */
   get active(): Recording | undefined {
     return this.#active;
+  }
+
+  /** Sums of all recordings since the start. */
+  get figures(): RecordingFigures {
+    const { requests = 0, dropped = 0, leftOut = 0 } = this.#latest?.totals ?? {};
+    return {
+      active: this.#active !== undefined,
+      requests: this.#before.requests + requests,
+      dropped: this.#before.dropped + dropped,
+      leftOut: this.#before.leftOut + leftOut,
+      failed: this.#before.failed + (this.#latest?.end === "error" ? 1 : 0),
+    };
   }
 
   /** Undefined if another recording runs. Rejects with the file system's error. */
@@ -96,6 +111,7 @@ export class Recorder {
       },
     });
     watch.onChanged = (change: CounterChange) => recording.note(change);
+    this.#before = this.figures;
     this.#active = recording;
     this.#latest = recording;
     return recording;

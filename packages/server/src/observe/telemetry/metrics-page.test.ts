@@ -63,6 +63,7 @@ const { families } = createMetrics({
       read: () => ({ sinks: [], spill: { bytes: 0, unkept: 0, replayed: 0 } }),
       stats: () => ({ untracked: 0, failed: 0 }),
     },
+    recording: () => ({ active: false, requests: 0, dropped: 0, leftOut: 0, failed: 0 }),
     spans: () => ({ exported: 0, dropped: 0 }),
     snapshot: () => ({ inUse: false, writtenMs: undefined }),
     store: new StoreMetrics(() => ({

@@ -13,6 +13,7 @@ import { type LeaseStats, leaseMetrics } from "./lease-metrics.ts";
 import { type LeaseOutcome, LeaseRequestMetrics } from "./lease-request-metrics.ts";
 import { type MemoryStats, memoryMetrics } from "./memory-metrics.ts";
 import { PolicyMetrics, type PolicyMetricsSources } from "./policy-metrics.ts";
+import { type RecordingFigures, recordingMetrics } from "./recording-metrics.ts";
 import { type RedisStats, redisMetrics } from "./redis-metrics.ts";
 import { RequestMetrics } from "./request-metrics.ts";
 import { type StrongStats, strongMetrics } from "./strong-metrics.ts";
@@ -42,6 +43,7 @@ export interface MetricsSources extends PolicyMetricsSources {
   readonly store?: { readonly families: readonly Family[] } | undefined;
   /** Absent: usage events go nowhere. */
   readonly usageEvents?: UsageEventMetricsSources | undefined;
+  readonly recording?: (() => RecordingFigures) | undefined;
   /** Spans accepted by a collector, and those that were not. Absent: there are no traces. */
   readonly spans?: (() => { readonly exported: number; readonly dropped: number }) | undefined;
 }
@@ -202,7 +204,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
 
 /** The metrics of the parts that this server has. */
 function listFamilies(sources: MetricsSources): readonly Family[] {
-  const { pending, counters, redis, strong, leases, hotKeys, spans, store, usageEvents } = sources;
+  const { pending, counters, redis, strong, leases, hotKeys, spans, store, usageEvents, recording } = sources;
   const families: Family[] = [];
   if (store !== undefined) families.push(...store.families);
   if (pending !== undefined)
@@ -213,6 +215,7 @@ function listFamilies(sources: MetricsSources): readonly Family[] {
   if (leases !== undefined) families.push(...leaseMetrics(leases));
   if (hotKeys !== undefined) families.push(...hotKeyMetrics(hotKeys));
   if (usageEvents !== undefined) families.push(...usageEventMetrics(usageEvents));
+  if (recording !== undefined) families.push(...recordingMetrics(recording));
   if (spans !== undefined)
     families.push({
       name: "sluice_trace_spans_total",

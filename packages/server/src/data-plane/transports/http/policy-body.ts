@@ -26,6 +26,14 @@ export function policySetBody({
   };
 }
 
+/**
+ * The policies as a file can have them: one version of each. While a version is rolled out, that is the one before it, which applies
+ * to everyone who has not the new one yet.
+ */
+export function withoutTrials(policySet: PolicySet): PolicySet {
+  return { ...policySet, policies: policySet.policies.filter(({ trial }) => trial?.side !== "new") };
+}
+
 function descriptorBody(node: DescriptorNode, policies: ReadonlyMap<string, Policy>): Body {
   return {
     key: node.key,
