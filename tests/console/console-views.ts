@@ -18,7 +18,7 @@ export async function consoleViews({ admin }: ConsoleWorld): Promise<readonly Co
   const { items: simulations } = await admin.simulations.list();
   const simulation = simulations[0]?.id;
   const views: ConsoleView[] = [
-    { name: "overview", path: "/", ready: (page) => page.getByText("on berlin-1, this second").waitFor() },
+    { name: "overview", path: "/", ready: (page) => page.getByText(/^this second, on berlin/).waitFor() },
     {
       name: "policies",
       path: "/policies",

@@ -5,6 +5,7 @@ import { repositoryRoot } from "../repository/source-tree.ts";
 import { useConsole } from "./console-browser.ts";
 import { consoleViews } from "./console-views.ts";
 import { openBrowser } from "./open-browser.ts";
+import { continueHistory } from "./world/seed-history.ts";
 import { seedRollouts } from "./world/seed-rollouts.ts";
 import { seedSimulation } from "./world/seed-simulation.ts";
 import { startConsoleWorld } from "./world/start-console-world.ts";
@@ -38,12 +39,15 @@ if (values.help === true) {
 const folder = values.all ?? join(repositoryRoot, "docs/images/console");
 await mkdir(folder, { recursive: true });
 
-const world = await startConsoleWorld({ days: 30, minuteHours: 24, nodes: 2 });
+const world = await startConsoleWorld({ days: 30, minuteHours: 26, nodes: 2 });
 const browser = await openBrowser();
 try {
   await seedRollouts(world);
   await seedSimulation(world, 24);
+  const { recording } = await world.admin.recordings.start({ forMs: 600_000 });
   await new Promise((resolve) => setTimeout(resolve, settleMs));
+  await world.admin.recordings.stop(recording.id);
+  await continueHistory(world.store, world.historyMs);
   for (const colorScheme of themes)
     for (const { name, path, ready } of await consoleViews(world)) {
       if (values.all === undefined && onPages[name]?.includes(colorScheme) !== true) continue;

@@ -23,6 +23,7 @@ import { addPolicyDisable } from "./commands/policy-disable.ts";
 import { type LintOptions, policyLint } from "./commands/policy-lint.ts";
 import { addPolicyExport, addPolicyGet, addPolicyHistory, addPolicyList } from "./commands/policy-read.ts";
 import { addPolicyRollout } from "./commands/policy-rollout.ts";
+import { addRecordingCommands } from "./commands/recordings.ts";
 import { addReplayCommand } from "./commands/replay.ts";
 import { type ResetCommandOptions, reset } from "./commands/reset.ts";
 import { addServeCommand, wantsServe } from "./commands/serve.ts";
@@ -102,6 +103,7 @@ const controlCommands = [
   addDenialsCommand,
   addAuditCommand,
   addNodesCommand,
+  addRecordingCommands,
   addConsoleCommand,
 ];
 

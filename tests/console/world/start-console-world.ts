@@ -41,6 +41,8 @@ export interface ConsoleWorld {
   /** The URL of the policy store. */
   readonly store: string;
   readonly servers: { readonly postgres: TestPostgres; readonly valkey: TestServer };
+  /** Until when there is a seeded history. */
+  readonly historyMs: number;
   /** Stops the first server; `start` starts it again on the same ports. */
   stopFirst(): Promise<void>;
   startFirst(): Promise<void>;
@@ -67,7 +69,13 @@ export async function startConsoleWorld(options: ConsoleWorldOptions = {}): Prom
     };
     const start = (name: string, ports: Readonly<Record<string, string>> = {}): Promise<Sluice> =>
       startNode(
-        { ...env, SLUICE_NODE_NAME: name, SLUICE_POLICY_SNAPSHOT: join(folder, `${name}.snapshot`), ...ports },
+        {
+          ...env,
+          SLUICE_NODE_NAME: name,
+          SLUICE_POLICY_SNAPSHOT: join(folder, `${name}.snapshot`),
+          SLUICE_RECORDINGS: join(folder, `${name}-recordings`),
+          ...ports,
+        },
         speed,
       );
     // A server that is started again has the same ports, so that an open page finds it.
@@ -82,15 +90,16 @@ export async function startConsoleWorld(options: ConsoleWorldOptions = {}): Prom
       server: url,
       token: (await readFile(env.SLUICE_ADMIN_TOKEN_FILE, "utf8")).trim(),
     });
+    const historyMs = Date.now();
     if (days > 0) {
       await seedStore(admin);
-      await seedHistory(store, { days, minuteHours });
+      await seedHistory(store, { days, minuteHours }, historyMs);
     }
     const tokens = await makeTokens(admin);
     const traffic = startWorldTraffic(() => nodes, days > 0);
     closing.push(() => traffic.stop());
     return {
-      ...{ url, nodes, tokens, admin, traffic, store, servers, close },
+      ...{ url, nodes, tokens, admin, traffic, store, servers, historyMs, close },
       async stopFirst(): Promise<void> {
         await nodes[0]!.stop();
       },

@@ -1153,6 +1153,23 @@ describe("plans", () => {
 describe("one policy, or one subject, for a time", () => {
   const orders = { user: "u1", endpoint: "/orders" };
 
+  it("is what a server decides recorded: started, listed, stopped and deleted", async () => {
+    expect((await run(["recording", "list"])).out).toContain("start it with --recordings");
+    await daemon.close();
+    await start({ recordings: join(folder, "recordings") });
+    expect((await run(["recording", "list"])).out).toBe("There are no recordings.\n");
+    expect((await run(["recording", "start", "--share", "200%"])).code).toBe(2);
+    expect((await run(["recording", "start", "--dry-run"])).out).toContain("Dry run");
+    const sample = ["--share", "10%", "--share-by", "tenant", "--hash", "user,ip"];
+    const { recording } = await json<{ recording: { id: string; hashed: string[] } }>("recording", "start", ...sample);
+    expect(recording.hashed).toEqual(["user", "ip"]);
+    expect((await run(["recording", "list"])).out).toMatch(/recording .*10% by tenant/);
+    expect((await run(["recording", "stop", recording.id])).out).toMatch(/ done .*\nIt has 0 requests/s);
+    expect((await run(["recording", "delete", recording.id])).code).toBe(2);
+    expect((await run(["recording", "delete", recording.id, "--yes"])).code).toBe(0);
+    expect((await run(["recording", "list"])).out).toBe("There are no recordings.\n");
+  });
+
   it("is a policy disabled and enabled, on this node at once, and shown until then", async () => {
     await apply(
       "policies: [{ id: orders, match: { endpoint: /orders }, on_failure: open, limits: [{ by: [user], windows: [1/h] }] }]\n",

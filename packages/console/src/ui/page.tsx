@@ -23,7 +23,7 @@ export function Page({ title, heading, about, actions, children }: PageProps): R
           <h1 className="flex flex-wrap items-center gap-x-3 gap-y-1 text-xl font-semibold tracking-tight break-words">
             {heading ?? title}
           </h1>
-          {about !== undefined && <div className="mt-1 max-w-[75ch] text-sm text-ink-faint">{about}</div>}
+          {about !== undefined && <div className="mt-1 max-w-[75ch] text-sm text-pretty text-ink-faint">{about}</div>}
         </div>
         {actions !== undefined && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
       </header>

@@ -29,12 +29,26 @@ export function Sparkline({ allowed, denied, width = 120, height = 24, label }: 
   const area = (values: readonly number[]) => `${outline(values)}L${x(values.length - 1)} ${height}L0 ${height}Z`;
   if (total.every((value) => value === 0))
     return (
-      <svg aria-label={label} height={height} role="img" viewBox={`0 0 ${width} ${height}`} width={width}>
+      <svg
+        aria-label={label}
+        className="shrink-0"
+        height={height}
+        role="img"
+        viewBox={`0 0 ${width} ${height}`}
+        width={width}
+      >
         <path d={`M0 ${height - 1}H${width}`} stroke="var(--line)" />
       </svg>
     );
   return (
-    <svg aria-label={label} height={height} role="img" viewBox={`0 0 ${width} ${height}`} width={width}>
+    <svg
+      aria-label={label}
+      className="shrink-0"
+      height={height}
+      role="img"
+      viewBox={`0 0 ${width} ${height}`}
+      width={width}
+    >
       <path d={area(total)} fill="var(--denied)" />
       <path d={area(allowed)} fill="var(--surface)" />
       <path d={area(allowed)} fill="var(--allowed)" opacity={0.35} />

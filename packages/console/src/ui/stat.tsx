@@ -23,7 +23,7 @@ const tones: Readonly<Record<Tone, string>> = {
 /** One number that matters, with what it counts. */
 export function Stat({ label, value, about, tone = "plain" }: StatProps): ReactNode {
   return (
-    <div className="flex min-w-0 flex-col gap-0.5 rounded-lg border border-line bg-surface px-3.5 py-3">
+    <div className="flex min-w-0 flex-col gap-0.5 rounded-lg border border-line bg-surface px-3 py-3">
       <dt className="text-xs font-medium text-balance text-ink-faint">{label}</dt>
       <dd className={classNames("truncate text-2xl font-semibold tracking-tight", tones[tone])}>{value}</dd>
       {about !== undefined && <dd className="text-xs text-balance text-ink-faint">{about}</dd>}

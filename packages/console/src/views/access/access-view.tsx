@@ -116,6 +116,7 @@ function columnsFor(nowMs: number, onRevoke: (token: TokenBody) => void): readon
     {
       id: "role",
       title: "Role",
+      width: "9rem",
       cell: ({ role, team }) => `${role}${team === undefined ? "" : ` of ${team}`}`,
       sortBy: ({ role }) => role,
     },
@@ -132,6 +133,7 @@ function columnsFor(nowMs: number, onRevoke: (token: TokenBody) => void): readon
     {
       id: "made",
       title: "Made",
+      width: "13rem",
       cell: ({ created_by, created_ms }) => (
         <>
           by {created_by} <RelativeTime ms={created_ms} />
@@ -142,12 +144,14 @@ function columnsFor(nowMs: number, onRevoke: (token: TokenBody) => void): readon
     {
       id: "used",
       title: "Last used",
+      width: "7.5rem",
       cell: ({ last_used_ms }) => (last_used_ms === undefined ? "never" : <RelativeTime ms={last_used_ms} />),
       sortBy: ({ last_used_ms = 0 }) => last_used_ms,
     },
     {
       id: "expires",
       title: "Expires",
+      width: "7.5rem",
       cell: ({ expires_ms }) =>
         expires_ms === undefined ? (
           "never"

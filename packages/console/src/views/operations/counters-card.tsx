@@ -24,6 +24,7 @@ const columns: readonly TableColumn<Shard>[] = [
   {
     id: "breaker",
     title: "Breaker",
+    width: "6rem",
     cell: ({ breaker, connected }) => {
       const [text, tone] = breakers[breaker];
       return connected ? <Badge tone={tone}>{text}</Badge> : <Badge tone="denied">not connected</Badge>;
@@ -32,14 +33,23 @@ const columns: readonly TableColumn<Shard>[] = [
   {
     id: "trip",
     title: "Round trip",
+    width: "6rem",
     right: true,
     cell: ({ round_trip_ms: ms }) => (ms === undefined ? "–" : `${Number(ms.toFixed(2))} ms`),
     sortBy: ({ round_trip_ms = 0 }) => round_trip_ms,
   },
-  { id: "calls", title: "Calls", right: true, cell: ({ calls }) => formatCompact(calls), sortBy: ({ calls }) => calls },
+  {
+    id: "calls",
+    title: "Calls",
+    width: "5rem",
+    right: true,
+    cell: ({ calls }) => formatCompact(calls),
+    sortBy: ({ calls }) => calls,
+  },
   {
     id: "failed",
     title: "Failed",
+    width: "4.5rem",
     right: true,
     cell: ({ failed_calls }) => formatCompact(failed_calls),
     sortBy: ({ failed_calls }) => failed_calls,

@@ -73,13 +73,17 @@ function NowRow({ sample }: { readonly sample: LiveOverviewBody | undefined }): 
   const { latency_ms: latency } = sample;
   return (
     <StatRow label="Now">
-      <Stat about={`on ${sample.node.name}, this second`} label="Decisions per second" value={formatRate(decided)} />
-      <Stat about={share(allowed)} label="Allowed per second" tone="allowed" value={formatRate(allowed)} />
+      <Stat
+        about={`this second, on ${sample.node.name.replaceAll("-", "\u2011")}`}
+        label="Decisions per second"
+        value={formatLive(decided)}
+      />
+      <Stat about={share(allowed)} label="Allowed per second" tone="allowed" value={formatLive(allowed)} />
       <Stat
         about={share(denied)}
         label="Denied per second"
         tone={denied > 0 ? "denied" : "plain"}
-        value={formatRate(denied)}
+        value={formatLive(denied)}
       />
       <Stat
         about={degraded > 0 ? "decided without the counters" : "counters answer"}
@@ -95,6 +99,11 @@ function NowRow({ sample }: { readonly sample: LiveOverviewBody | undefined }): 
       />
     </StatRow>
   );
+}
+
+/** Seconds are not measured to the last millisecond, so 7.99 is 8. */
+function formatLive(rate: number): string {
+  return formatRate(rate < 1 ? rate : Math.round(rate));
 }
 
 function formatMs(ms: number): string {

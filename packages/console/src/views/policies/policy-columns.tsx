@@ -42,21 +42,23 @@ export const policyColumns: readonly TableColumn<PolicyBody>[] = [
         >
           {id}
         </Link>
-        <span className="truncate text-xs text-ink-faint">{String(document.description ?? "")}</span>
+        <span className="truncate text-xs text-ink-faint" title={String(document.description ?? "")}>
+          {String(document.description ?? "")}
+        </span>
       </span>
     ),
   },
   {
     id: "owner",
     title: "Owner",
-    width: "9rem",
+    width: "7rem",
     sortBy: ({ owner = "" }) => owner,
     cell: ({ owner }) => owner ?? <None />,
   },
   {
     id: "state",
     title: "State",
-    width: "10rem",
+    width: "9.5rem",
     sortBy: (policy) => findStates(policy)[0]!,
     cell: (policy) => (
       <span className="flex gap-1">
@@ -76,20 +78,20 @@ export const policyColumns: readonly TableColumn<PolicyBody>[] = [
   {
     id: "usage",
     title: "Last 24 hours",
-    width: "14rem",
+    width: "15.5rem",
     cell: ({ id }) => <Usage id={id} />,
   },
   {
     id: "headroom",
     title: "Closest to its limit",
-    width: "10rem",
+    width: "9.5rem",
     cell: ({ id }) => <Headroom id={id} />,
   },
   {
     id: "changed",
     title: "Changed",
     right: true,
-    width: "8rem",
+    width: "7rem",
     sortBy: ({ changed_ms: ms }) => ms,
     cell: ({ changed_ms: ms }) => <RelativeTime ms={ms} />,
   },
@@ -111,7 +113,7 @@ function Usage({ id }: { readonly id: string }): ReactNode {
   if (decided === 0) return <span className="text-xs text-ink-faint">not used</span>;
   return (
     <span className="flex items-center gap-2.5">
-      <Sparkline {...withoutLast({ allowed, denied })} label={`Decisions of ${id} by hour`} width={96} />
+      <Sparkline {...withoutLast({ allowed, denied })} label={`Decisions of ${id} by hour`} width={80} />
       <span className="text-xs whitespace-nowrap text-ink-faint">
         {formatCompact(decided)}
         {refused > 0 && <span className="text-denied">, {formatCompact(refused)} denied</span>}

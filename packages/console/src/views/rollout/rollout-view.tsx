@@ -77,11 +77,13 @@ function Steps({ rollout }: { readonly rollout: RolloutBody }): ReactNode {
   return (
     <Card aside={`${percent} % of subjects have the new version`} title="Steps">
       <ol className="flex flex-wrap gap-2">
-        <Step
-          at={step < 0 && isUnderway(rollout) ? "now" : "done"}
-          title="Observe"
-          what={formatDuration(rollout.observe_for_ms)}
-        />
+        {rollout.observe_for_ms > 0 && (
+          <Step
+            at={step < 0 && isUnderway(rollout) ? "now" : "done"}
+            title="Observe"
+            what={formatDuration(rollout.observe_for_ms)}
+          />
+        )}
         {steps.map(({ percent: share, hold_ms: holdMs }, index) => {
           const at =
             state === "done" || index < step ? "done" : index === step && isUnderway(rollout) ? "now" : "later";

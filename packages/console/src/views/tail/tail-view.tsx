@@ -54,7 +54,12 @@ const columns: readonly TableColumn<TailRow>[] = [
       </span>
     ),
   },
-  { id: "request", title: "Request", cell: (row) => <span className="font-mono text-xs">{requestOf(row)}</span> },
+  {
+    id: "request",
+    title: "Request",
+    width: "11rem",
+    cell: (row) => <span className="font-mono text-xs">{requestOf(row)}</span>,
+  },
   {
     id: "policy",
     title: "Policy",
@@ -67,7 +72,7 @@ const columns: readonly TableColumn<TailRow>[] = [
   {
     id: "why",
     title: "Why",
-    width: "13rem",
+    width: "12rem",
     cell: ({ reason, window, degraded }) => <span title={degraded}>{reasonWords(reason, window)}</span>,
   },
   {

@@ -96,7 +96,7 @@ export function SimulationForm({ policy, recording, setRecording, onStarted }: S
             {(control) => (
               <input
                 {...control}
-                className="text-sm"
+                className="text-sm text-ink-faint file:mr-3 file:cursor-pointer file:rounded-md file:border file:border-line-strong/70 file:bg-surface file:px-3 file:py-1 file:text-sm file:text-ink hover:file:bg-sunken"
                 onChange={(event) => setLog(event.target.files?.[0])}
                 type="file"
               />
@@ -114,6 +114,7 @@ export function SimulationForm({ policy, recording, setRecording, onStarted }: S
           <PolicyField
             hint="A policy whose limits are tried from a tenth to ten times their size. Empty: none"
             label="Find a limit for"
+            placeholder="A policy’s id"
             onChange={setFindLimit}
             value={findLimit}
           />

@@ -45,7 +45,7 @@ export function SimulationResult({ document }: { readonly document: SimulationDo
           value={formatCount(hurt.subjects)}
         />
       </StatRow>
-      <Card flush title="Flips">
+      <Card flush title="Decisions, now and then">
         <DataTable
           columns={flipColumns}
           label="How many requests change their decision"
@@ -105,11 +105,13 @@ function Identity({ identity }: { readonly identity: NonNullable<SimulationDocum
   );
 }
 
-function OverTime({ result: { timeline, limit_lines } }: { readonly result: SimulationDocument["result"] }): ReactNode {
+function OverTime({ result }: { readonly result: SimulationDocument["result"] }): ReactNode {
+  const { timeline, limit_lines: lines, policies } = result;
   const { buckets, bucket_ms: stepMs } = timeline;
   const perSecond = (pick: (bucket: (typeof buckets)[number]) => number) =>
     buckets.map((bucket) => (pick(bucket) * 1_000) / stepMs);
-  const [line] = limit_lines;
+  // The line of a policy that this traffic does not meet would only press the rest flat.
+  const line = lines.find(({ policy }) => policies.some((one) => one.policy === policy && one.requests > 0));
   return (
     <Chart
       band={line && { label: `${line.policy}: ${line.window}`, at: line.per_second }}
@@ -169,23 +171,31 @@ const flipColumns: readonly TableColumn<FlipRow>[] = [
 ];
 
 const hurtColumns: readonly TableColumn<HurtSubject>[] = [
-  { id: "subject", title: "Subject", cell: ({ subject }) => subject },
+  { id: "subject", title: "Subject", width: "7rem", cell: ({ subject }) => subject },
   { id: "limit", title: "Limit", cell: ({ policy, scope }) => `${policy} / ${scope}` },
   {
     id: "requests",
     title: "Requests",
+    width: "5.75rem",
     right: true,
     sortBy: ({ requests }) => requests,
     cell: ({ requests }) => formatCount(requests),
   },
   {
     id: "denied",
-    title: "Newly denied",
+    title: "Denied",
+    width: "5.25rem",
     right: true,
     sortBy: ({ newly_denied }) => newly_denied,
     cell: ({ newly_denied }) => formatCount(newly_denied),
   },
-  { id: "share", title: "Of traffic", right: true, cell: ({ traffic_share }) => formatShare(traffic_share) },
+  {
+    id: "share",
+    title: "Of traffic",
+    width: "6rem",
+    right: true,
+    cell: ({ traffic_share }) => formatShare(traffic_share),
+  },
 ];
 
 const policyColumns: readonly TableColumn<PolicyReport>[] = [

@@ -32,14 +32,7 @@ export default function WhatIfView(): ReactNode {
           Choose a recording or a log, change a policy, and press Simulate.
         </EmptyState>
       ) : (
-        <section
-          aria-label="Simulation"
-          className="flex scroll-mt-4 flex-col gap-4"
-          key={search.simulation}
-          ref={reveal}
-        >
-          <ShownSimulation id={search.simulation} />
-        </section>
+        <ShownSimulation id={search.simulation} key={search.simulation} />
       )}
     </Page>
   );
@@ -87,5 +80,9 @@ function ShownSimulation({ id }: { readonly id: string }): ReactNode {
     );
   if (data.state === "failed" || data.document === undefined)
     return <ErrorNotice error={new Error(data.error?.message ?? "")} what="The simulation failed" />;
-  return <SimulationResult document={data.document as SimulationDocument} />;
+  return (
+    <section aria-label="Simulation" className="flex scroll-mt-18 flex-col gap-4" ref={reveal}>
+      <SimulationResult document={data.document as SimulationDocument} />
+    </section>
+  );
 }

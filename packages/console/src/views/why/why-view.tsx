@@ -106,6 +106,7 @@ function RequestForm({ asked, busy, dimensions, onAsk }: RequestFormProps): Reac
               ? "This is no request: write pairs such as tenant=acme, or paste curl, HTTP or JSON."
               : undefined
           }
+          hideLabel
           hint="curl, HTTP, JSON, or name=value pairs. Credentials are left out."
           label="Request"
           onChange={(event) => setText(event.target.value)}
