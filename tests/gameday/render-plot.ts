@@ -73,7 +73,8 @@ export function renderPlot({ title, x, y, series, marks = [], levels = [] }: Plo
     }),
     ...levels.map(
       ({ y: value, name }) =>
-        across(value, "level") + text(width - right - 4, placeY(value) - 5, name, "end", "leveled"),
+        across(value, "level") +
+        text(width - right - 4, placeY(value) + (placeY(value) < top + 10 ? 15 : -5), name, "end", "leveled"),
     ),
   ];
   return [

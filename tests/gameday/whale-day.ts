@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { startServer } from "@sluice/test-servers";
-import type { CheckRequest } from "sluice";
+import type { CheckRequest, DegradedReason } from "sluice";
 import { createDraw } from "../leases/play-leases.ts";
 import { type DayNotes, type GameDay, gameDay, type PlayOptions } from "./game-day.ts";
 import { beyondBound, limitOf, type SubjectLimit, shareOfExact } from "./judge-subjects.ts";
@@ -172,8 +172,12 @@ function judge(notes: DayNotes<Key>, course: Course, within: Played, beyond: Pla
   const whale = bySubject(within.sent).get("whale")!;
   const deniedWhale = whale.filter(({ allowed }) => !allowed).length;
   notes.judge("whole", deniedWhale === 0, `${deniedWhale} of ${whale.length} were denied`);
-  const degraded = all.filter((one) => one.degraded !== undefined).length;
-  notes.fact(`${all.length} checks, of which ${degraded} were answered without counters`, "timed");
+  const count = (reason: DegradedReason): number => all.filter(({ degraded }) => degraded === reason).length;
+  notes.fact(
+    `${all.length} checks, of which ${count("storage_timeout")} were not answered by counters in time, ` +
+      `and ${count("storage_unavailable")} did not ask them because earlier ones were not`,
+    "timed",
+  );
   const { granted, refused, failed: unanswered } = beyond.samples.at(-1)!.fetches;
   notes.fact(`requests for tokens: ${granted} granted, ${refused} refused, ${unanswered} without an answer`, "timed");
   plot(notes, course, narrow, beyond, shares);
