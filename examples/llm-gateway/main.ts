@@ -1,5 +1,6 @@
-// A gateway in front of a language model. The cost of a call is known only after the answer, so a tenant pays then: one
-// token at the start, and the rest through the request's ticket. A tenant in debt waits until the debt is refilled.
+// A gateway in front of a language model. The cost of a call is known only after the answer, so a call holds an estimate,
+// which calls at the same time cannot use, and settles it by what the answer took. A client that leaves pays for what
+// was sent; a tenant in debt waits until that is refilled.
 import { findTicket, rateLimit } from "@sluice/middleware/express";
 import express from "express";
 import { createLimiter } from "sluice";
@@ -25,15 +26,21 @@ app.use(express.json());
 const findTenant = (request: express.Request): string | undefined =>
   request.header("authorization")?.slice("Bearer ".length);
 
-app.post("/v1/chat", rateLimit(limiter, { dimensions: { tenant: findTenant } }), async (request, response) => {
+const limits = rateLimit(limiter, { dimensions: { tenant: findTenant }, hold: 400 });
+app.post("/v1/chat", limits, async (request, response) => {
+  const hold = findTicket(request)?.hold;
   let tokens = 0;
   response.type("text/event-stream");
-  for await (const piece of askModel(String(request.body?.prompt ?? ""))) {
-    tokens += piece.tokens;
-    response.write(`data: ${JSON.stringify(piece)}\n\n`);
+  try {
+    for await (const piece of askModel(String(request.body?.prompt ?? ""))) {
+      if (response.destroyed) break;
+      tokens += piece.tokens;
+      response.write(`data: ${JSON.stringify(piece)}\n\n`);
+    }
+  } finally {
+    // Before the stream ends, so that the next request already sees it.
+    await hold?.settle(tokens);
   }
-  // Charged before the stream ends, so that the next request already sees it.
-  await findTicket(request)?.charge(tokens - 1);
   response.end(`data: ${JSON.stringify({ usage: { tokens } })}\n\n`);
 });
 

@@ -1,5 +1,5 @@
 import { connect } from "node:net";
-import type { Limits } from "@sluice/middleware";
+import type { Limits, Sent } from "@sluice/middleware";
 import { RedisCounters } from "@sluice/redis";
 import { startServer, type TestServer } from "@sluice/test-servers";
 import { createLimiter, type Decision, limit, SluiceError } from "sluice";
@@ -304,6 +304,17 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
         Number((await ask(`${url}/hello`, { method: "HEAD" })).headers["x-ratelimit-remaining"]);
       await expect.poll(left, soon).toBeLessThan(7050);
       expect(await left()).toBeGreaterThan(6800);
+    });
+
+    it("holds an amount until the answer is out, and gives back what was not used", async () => {
+      const charge = (_request: unknown, { bytes, status }: Sent): number => (status === 200 ? bytes : 0);
+      const url = await start("10000/h", { hold: 4000, charge });
+      expect((await ask(`${url}/stream`)).headers["x-ratelimit-remaining"]).toBe("6000");
+      // Three thousand were used, and four are held for the request that asks.
+      const left = async (): Promise<number> =>
+        Number((await ask(`${url}/hello`, { method: "HEAD" })).headers["x-ratelimit-remaining"]);
+      await expect.poll(left, soon).toBeGreaterThan(2800);
+      expect(await left()).toBeLessThan(3050);
     });
 
     it("gives back what the app says, once the answer is known", async () => {

@@ -23,6 +23,7 @@ const forms: OptionForms<RateLimitOptions<unknown, unknown>> = {
   blockFor: aText,
   dimensions: anObject,
   cost: { holds: isCost, wanted: `a whole number from 0 to ${maxCost}, or a function` },
+  hold: { holds: isHeld, wanted: "a whole number from 1, { amount }, { estimate } or a function" },
   skip: aFunction,
   charge: aFunction,
   giveBack: aFunction,
@@ -95,6 +96,10 @@ export function checkOptions<Request, Answer>(options: RateLimitOptions<Request,
     if (aFunction.holds(read)) continue;
     problems.push({ path: ["dimensions", name], message: `must be a function, as in (request) => request.${name}` });
   }
+  for (const name of ["cost", "giveBack"] as const) {
+    if (options.hold === undefined || options[name] === undefined) continue;
+    problems.push({ path: [name], message: "cannot be combined with hold, which takes and gives back itself" });
+  }
   if (problems.length > 0) throw optionsError("invalid_policies", problems);
 }
 
@@ -106,6 +111,10 @@ export function checkedOptions<Options extends object>(options: Options, own: Ow
 
 function isCost(value: unknown): boolean {
   return aFunction.holds(value) || (Number.isInteger(value) && (value as number) >= 0 && (value as number) <= maxCost);
+}
+
+function isHeld(value: unknown): boolean {
+  return aFunction.holds(value) || anObject.holds(value) || (Number.isInteger(value) && (value as number) >= 1);
 }
 
 function isEndpoint(value: unknown): boolean {

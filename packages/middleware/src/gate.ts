@@ -3,6 +3,7 @@ import {
   type Decision,
   type ErrorCode,
   findClientIp,
+  type Hold,
   renderHeaders,
   renderProblemBody,
   SluiceError,
@@ -12,7 +13,7 @@ import { type AddressReader, createAddressFinder } from "./find-address.ts";
 import { isPromiseLike } from "./is-promise-like.ts";
 import { type AskedLimiter, type Limits, limiterFrom } from "./limits.ts";
 import { OutageWatch } from "./outage-watch.ts";
-import type { DimensionValue, RateLimitOptions, Sent } from "./rate-limit-options.ts";
+import type { DimensionValue, Held, RateLimitOptions, Sent } from "./rate-limit-options.ts";
 import { badRequestBody, problemType, type RefusalBody } from "./refusal.ts";
 import { reportError } from "./report-error.ts";
 import { asksForAddress, everything, type RequestNeeds, requestNeeds } from "./request-needs.ts";
@@ -108,7 +109,9 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
     this.#requestNeeds = requestNeeds(limiter, options.domain);
     this.#needsSnapshot = limiter.snapshot;
     this.asksForAddress = asksForAddress(limiter, options.domain);
-    this.settles = options.charge !== undefined || options.giveBack !== undefined;
+    const { charge, giveBack, hold } = options;
+    this.settles = charge !== undefined || giveBack !== undefined || hold !== undefined;
+    if (hold !== undefined && limiter.reserve === undefined) throw noHolds();
   }
 
   decide(request: Request): Verdict | Promise<Verdict> {
@@ -133,6 +136,10 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
 
   async settle(request: Request, ticket: Ticket, sent: Answer): Promise<void> {
     const { charge, giveBack } = this.#options;
+    if (ticket.hold !== undefined) {
+      await this.#settleHold(request, ticket.hold, sent);
+      return;
+    }
     try {
       if (giveBack !== undefined && (await giveBack(request, sent))) await ticket.giveBack();
     } catch (error) {
@@ -146,8 +153,29 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
     }
   }
 
+  /** If the handler settled the hold, or `charge` fails, this only gives back what was not reported. */
+  async #settleHold(request: Request, hold: Hold, sent: Answer): Promise<void> {
+    let cost: number | undefined;
+    try {
+      cost = await this.#options.charge?.(request, sent);
+    } catch (error) {
+      this.#report(error, request, "an answer could not be charged");
+    }
+    try {
+      await hold.settle(Math.ceil(cost ?? 0));
+    } catch (error) {
+      this.#report(error, request, "a hold could not be settled, and expires");
+      await hold.cancel().catch(() => undefined);
+    }
+  }
+
   #ask(request: Request): Verdict | Promise<Verdict> {
-    const { cost } = this.#options;
+    const { cost, hold } = this.#options;
+    if (hold !== undefined) {
+      return whenReady(this.#allDimensions(request), (known) =>
+        whenReady(typeof hold === "function" ? hold(request) : hold, (held) => this.#reserve(request, known, held)),
+      );
+    }
     if (this.#own.length === 0 && typeof cost !== "function")
       return this.#check(request, this.#dimensions(request), cost);
     const dimensions = this.#allDimensions(request);
@@ -182,6 +210,16 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
     return this.#verdict(request, asked, decision);
   }
 
+  #reserve(request: Request, dimensions: Readonly<Record<string, string>>, held: Held): Promise<Verdict> {
+    const { domain, policies } = this.#options;
+    const asked: CheckRequest = { dimensions, domain, policies };
+    const again = (others: Readonly<Record<string, string>>): Promise<Verdict> => this.#reserve(request, others, held);
+    return this.#limiter.reserve!({ ...asked, ...(typeof held === "number" ? { estimate: held } : held) }).then(
+      (hold) => this.#verdict(request, asked, hold.decision, hold),
+      (error: unknown) => this.#withoutDecision(request, asked, error, again),
+    );
+  }
+
   /** Turns a throw into a rejection, and promises of other libraries into native ones, which adapters test for. */
   #checkAsync(asked: CheckRequest): Promise<Decision> {
     try {
@@ -191,14 +229,14 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
     }
   }
 
-  #verdict(request: Request, asked: CheckRequest, decision: Decision): Verdict {
+  #verdict(request: Request, asked: CheckRequest, decision: Decision, hold?: Hold): Verdict {
     const { headers: generations, onDecision } = this.#options;
     if (onDecision !== undefined) this.#reportDecision(onDecision, decision, request);
     if (decision.degraded !== undefined) this.#outages.degraded(decision, request);
     else if (this.#outages.isOn && decision.limit !== undefined) this.#outages.counted();
     const headers = renderHeaders(decision, { generations, random: this.#random, lowerCase: true, brief: true });
     if (decision.allowed) {
-      return { kind: "passed", headers, ticket: new AdmittedRequest(this.#limiter, asked, decision) };
+      return { kind: "passed", headers, ticket: new AdmittedRequest(this.#limiter, asked, decision, hold) };
     }
     return this.#refused(request, renderProblemBody(decision), headers, decision);
   }
@@ -218,19 +256,25 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
    * is wrong with the request is answered as a bad request; a mistake of the app is thrown. If the limiter itself failed in
    * a way its policies do not cover, the request passes and the failure is reported.
    */
-  #withoutDecision(request: Request, asked: CheckRequest, error: unknown): Verdict | Promise<Verdict> {
+  #withoutDecision(
+    request: Request,
+    asked: CheckRequest,
+    error: unknown,
+    again: (dimensions: Readonly<Record<string, string>>) => Verdict | Promise<Verdict> = (dimensions) =>
+      this.#check(request, dimensions, asked.cost),
+  ): Verdict | Promise<Verdict> {
     if (error instanceof SluiceError && !brokenCodes.has(error.code)) {
       if (error.code !== "invalid_request") throw error;
       const { ip, ...dimensions } = asked.dimensions ?? {};
       const [problem] = error.problems;
       if (ip !== undefined && problem?.path[1] === "ip") {
         const address = findClientIp({ peer: ip });
-        if (address !== undefined) return this.#check(request, { ...dimensions, ip: address }, asked.cost);
+        if (address !== undefined) return again({ ...dimensions, ip: address });
         warnOncePerMinute(
           "SLUICE_BAD_ADDRESS",
           "the client's address is not an IP address, so all such requests share a counter; set `trustedProxies` or `ip`",
         );
-        return this.#check(request, dimensions, asked.cost);
+        return again(dimensions);
       }
       return this.#refused(request, badRequestBody(error), {}, undefined);
     }
@@ -314,6 +358,11 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
   #report(error: unknown, request: Request, what: string): void {
     reportError(this.#options.onError, error, request, "SLUICE_LIMITER_FAILED", what);
   }
+}
+
+function noHolds(): SluiceError {
+  const message = "needs a limiter in this process, with counters that keep holds";
+  return new SluiceError("not_holdable", `hold ${message}`, [{ path: ["hold"], message }]);
 }
 
 /** Errors of a remote limiter that neither the request nor the app's options cause, such as a revoked token. */

@@ -10,6 +10,6 @@ export {
   type Verdict,
 } from "./gate.ts";
 export type { AskedLimiter, Limits, OneLineOptions } from "./limits.ts";
-export type { DimensionValue, OwnRefusal, RateLimitOptions, Sent } from "./rate-limit-options.ts";
+export type { DimensionValue, Held, OwnRefusal, RateLimitOptions, Sent } from "./rate-limit-options.ts";
 export type { BadRequestBody, RefusalBody } from "./refusal.ts";
 export type { Ticket } from "./ticket.ts";

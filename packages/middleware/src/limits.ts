@@ -11,7 +11,7 @@ import { renderDuration } from "sluice/internal";
 
 /** The limiter that middleware calls: one in this process, or a remote one with the same methods. */
 export type AskedLimiter = Pick<Limiter, "check" | "charge" | "give"> &
-  Partial<Pick<Limiter, "checkSync" | "counters" | "snapshot" | "subjects">>;
+  Partial<Pick<Limiter, "checkSync" | "counters" | "snapshot" | "subjects" | "reserve">>;
 
 /**
  * The limits of a route or an app: windows in one line (`100/m`, counted by client address), a limit with its dimension

@@ -1,10 +1,13 @@
-import type { CheckRequest, Decision } from "sluice";
+import type { CheckRequest, Decision, ReserveRequest } from "sluice";
 import type { HeaderGeneration } from "sluice/internal";
 import type { OneLineOptions } from "./limits.ts";
 import type { RefusalBody } from "./refusal.ts";
 
 /** A dimension's value. Undefined, null and empty mean that it is unknown. */
 export type DimensionValue = string | number | bigint | undefined | null;
+
+/** What to hold for a request. A number is an estimate: it is cut to what the smallest limit ever holds. */
+export type Held = number | Pick<ReserveRequest, "amount" | "estimate" | "ttlMs"> | undefined;
 
 /** What was sent to the client, to charge by it. */
 export interface Sent {
@@ -33,6 +36,11 @@ export interface RateLimitOptions<Request, Answer = Sent> extends OneLineOptions
     | undefined;
   /** What a request takes. 0 takes nothing, and still gets headers. Default: the policy's cost, else 1. */
   readonly cost?: number | ((request: Request) => number | undefined | Promise<number | undefined>) | undefined;
+  /**
+   * Held until the answer was sent, in place of `cost`: for requests whose cost is known only afterwards. The handler
+   * reports it by the ticket's `hold`, or `charge` returns it; what is left is given back, also if the client leaves.
+   */
+  readonly hold?: Held | ((request: Request) => Held | Promise<Held>) | undefined;
   /** Requests that are neither counted nor limited. */
   readonly skip?: ((request: Request) => boolean | Promise<boolean>) | undefined;
   /** Charged after the answer was sent, on top of `cost`: bytes, tokens, time. 0 or undefined charges nothing. */

@@ -1,10 +1,12 @@
-import { type CheckRequest, type Decision, SluiceError } from "sluice";
+import { type CheckRequest, type Decision, type Hold, SluiceError } from "sluice";
 import { maxCost } from "sluice/internal";
 import type { AskedLimiter } from "./limits.ts";
 
 /** What the handler of an admitted request can do about its limits. */
 export interface Ticket {
   readonly decision: Decision;
+  /** What is held for the request, if the option `hold` is set: report its cost by `settle`, or as it grows by `commit`. */
+  readonly hold?: Hold | undefined;
   /**
    * Takes more, unconditionally: the cost that the answer turned out to have, rounded up. 0 charges nothing. Rejects if it
    * cannot be charged.
@@ -19,13 +21,15 @@ const mostCharges = 64;
 
 export class AdmittedRequest implements Ticket {
   readonly decision: Decision;
+  readonly hold: Hold | undefined;
   readonly #limiter: AskedLimiter;
   readonly #asked: CheckRequest;
 
-  constructor(limiter: AskedLimiter, asked: CheckRequest, decision: Decision) {
+  constructor(limiter: AskedLimiter, asked: CheckRequest, decision: Decision, hold?: Hold) {
     this.#limiter = limiter;
     this.#asked = asked;
     this.decision = decision;
+    this.hold = hold;
   }
 
   async charge(cost: number): Promise<void> {
