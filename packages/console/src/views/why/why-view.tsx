@@ -41,7 +41,8 @@ export default function WhyView(): ReactNode {
       <div className="grid items-start gap-4 xl:grid-cols-[26rem_minmax(0,1fr)]">
         <RequestForm
           asked={asked}
-          busy={explained.isFetching}
+          // Without the policies, headers that are dimensions would be left out.
+          busy={explained.isFetching || policies.isPending}
           dimensions={dimensionsOf(policies.data ?? [])}
           onAsk={ask}
         />
