@@ -9,6 +9,7 @@ import { compileTestLimit, conversationStartMs, resolvedLimit, testWindow } from
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SqlCounters } from "./sql-counters.ts";
 import { withOtherSubjects } from "./testing/with-other-subjects.ts";
+import { withStrongCounters } from "./with-strong-counters.ts";
 
 /** Random conversations, held with counters in memory and in a database at once: the same decisions, the same numbers. */
 
@@ -30,6 +31,7 @@ const limitArbitrary = fc.record({
   blockable: fc.constantFrom(false, false, true),
   countDenials: fc.constantFrom(false, false, true),
   group: fc.constantFrom(0, 0, 0, 1),
+  counters: fc.constantFrom("auto" as const, "strong" as const),
 });
 type LimitPlan = typeof limitArbitrary extends fc.Arbitrary<infer T> ? T : never;
 
@@ -106,6 +108,7 @@ async function converse(
   clock: ManualClock,
   plans: readonly LimitPlan[],
   steps: readonly StepPlan[],
+  across = false,
 ): Promise<void> {
   const limits = plans.map((plan, i) => compile(plan, `p${i}`));
   const receipts: [string, string][] = [];
@@ -129,7 +132,8 @@ async function converse(
         continue;
       }
       const fingerprint = JSON.stringify([step.several, step.subject, step.cost]);
-      const id = step.id === undefined ? undefined : `id${step.id}`;
+      // Two places notice an id that is used for another request only if both were asked.
+      const id = step.id === undefined ? undefined : `id${step.id}${across ? fingerprint : ""}`;
       const options = { id, fingerprint, receipt: step.receipt, record: step.record };
       const ours = await reported(() => store.take(asked, options));
       const theirs = await reported(() => memory.take(asked, options));
@@ -232,4 +236,38 @@ describe.each([
       await store.close();
     }
   });
+});
+
+test("random conversations about limits of both kinds go as in memory", { timeout: 120_000 }, async () => {
+  const clock = new ManualClock(conversationStartMs);
+  const strong = new SqlCounters({ url: server.url, deadlineMs: 60_000, tune: { nowMs: () => clock.epochMs() } });
+  // A block, and a record, is written by the part that denied; the others are only peeked at. What one part took and
+  // gave back in between moves the stretch of time that receipts stand for, and puts off the end of a one-off quota.
+  const mixed = limitArbitrary.map((plan) => ({
+    ...{ ...plan, blockForMs: 0, countDenials: false, size: plan.size === 3 ? 0 : plan.size },
+    group: 0 as const,
+  }));
+  const withoutReceipts = stepArbitrary.map((step): StepPlan => {
+    if (step.do === "give") return { do: "wait", ms: 0 };
+    return step.do === "take" ? { ...step, receipt: false, record: false } : step;
+  });
+  let number = 0;
+  try {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(mixed, { minLength: 2, maxLength: 4 }),
+        fc.array(withoutReceipts, { minLength: 10, maxLength: 60 }),
+        async (plans, steps) => {
+          number += 1;
+          clock.advance(conversationStartMs - clock.epochMs());
+          const both = withStrongCounters(new MemoryCounters({ clock }), strong);
+          const others = withOtherSubjects(both, `mixed ${number}`);
+          await converse(new MemoryCounters({ clock }), others, clock, plans, steps, true);
+        },
+      ),
+      { numRuns: 100 },
+    );
+  } finally {
+    await strong.close();
+  }
 });
