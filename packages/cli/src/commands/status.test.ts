@@ -59,3 +59,11 @@ waiting`);
   );
   expect(renderStatus({ ...body, counters })).not.toMatch(/^leases/m);
 });
+
+it("shows the database of strong counters once it is used", () => {
+  const used = { at: "postgres://db:5432/sluice", waiting: 2, calls: 90, transactions: 30, failed_transactions: 1 };
+  expect(renderStatus({ ...body, strong: { ...used, breaker: "closed" } })).toContain(
+    "strong    postgres://db:5432/sluice, breaker closed, 2 waiting, 1 failed transactions",
+  );
+  expect(renderStatus(body)).not.toContain("strong");
+});

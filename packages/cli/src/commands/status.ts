@@ -41,6 +41,7 @@ export function renderStatus(body: StatusBody): string {
     ...(body.store === undefined ? [] : storeRows(body.store)),
     ["counters", countersText(counters)],
     ...(counters.kind === "memory" ? [] : serverRows(counters)),
+    ...(body.strong === undefined ? [] : [["strong", strongText(body.strong)] as const]),
     ["waiting", `${queue.pending} of at most ${queue.max_pending}`],
     ["shed", shedText.length === 0 ? "none" : shedText.join(", ")],
     ...Object.entries(protocols)
@@ -96,6 +97,10 @@ function workerText({ worker }: StatusBody): string {
 function countersText(counters: CountersStatusBody): string {
   if (counters.kind === "memory") return `in memory, ${counters.counters} of at most ${counters.max_counters}`;
   return `${counters.at}, ${counters.waiting} waiting`;
+}
+
+function strongText({ at, breaker, waiting, failed_transactions: failed }: NonNullable<StatusBody["strong"]>): string {
+  return `${at}, breaker ${breaker}, ${waiting} waiting, ${failed} failed transactions`;
 }
 
 function shardText(status: ShardStatusBody): string {

@@ -112,6 +112,15 @@ const counters = byKind({
 });
 export type CountersStatusBody = BodyOf<typeof counters>;
 
+const strong = objectOf({
+  at: described(text, "Where the database is."),
+  breaker: choice(["closed", "open", "half_open"]),
+  waiting: described(integer, "Checks and other calls that wait for a transaction."),
+  calls: integer,
+  transactions: integer,
+  failed_transactions: integer,
+});
+
 const sink = objectOf({
   sink: described(text, "Its kind and where it is."),
   waiting: described(integer, "Usage events that wait to be sent."),
@@ -136,6 +145,7 @@ export const status = objectOf({
   policies,
   store: optional(described(store, "The state of the policy store, if there is one.")),
   counters,
+  strong: optional(described(strong, "The database of policies with `counters: strong`, once it is used.")),
   queue: objectOf({ pending: integer, max_pending: integer }),
   shed: objectOf({ pending: integer, rate: integer }),
   sinks: optional(described(listOf(sink), "Where usage events go. Absent: nowhere.")),

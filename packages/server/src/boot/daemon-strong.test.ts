@@ -106,6 +106,9 @@ describe("a server with strong policies", () => {
       headers: { accept: "text/plain", "content-type": "application/json" },
     });
     expect(await explained.text()).toContain("exactly, in the database of strong counters");
+    expect(JSON.parse(await later.text("/v1/status")).strong).toMatchObject({
+      ...{ at: env.SLUICE_STRONG_COUNTERS_URL.replace(/\/\/.*@/, "//"), breaker: "closed", failed_transactions: 0 },
+    });
     expect(await later.text("/metrics")).toMatch(/^sluice_strong_calls_total [1-9]/m);
   });
 

@@ -244,7 +244,7 @@ test("random conversations about limits of both kinds go as in memory", { timeou
   // A block, and a record, is written by the part that denied; the others are only peeked at. What one part took and
   // gave back in between moves the stretch of time that receipts stand for, and puts off the end of a one-off quota.
   const mixed = limitArbitrary.map((plan) => ({
-    ...{ ...plan, blockForMs: 0, countDenials: false, size: plan.size === 3 ? 0 : plan.size },
+    ...{ ...plan, blockForMs: 0 as const, countDenials: false, size: plan.size === 3 ? 0 : plan.size },
     group: 0 as const,
   }));
   const withoutReceipts = stepArbitrary.map((step): StepPlan => {

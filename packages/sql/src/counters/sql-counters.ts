@@ -63,6 +63,7 @@ export class SqlCounters implements CounterStore {
     ...{ actions: 0, transactions: 0, conflicts: 0, recovered: 0, unknown: 0, failures: 0, totalMs: 0 },
   };
   #database: Promise<CounterDatabase> | undefined;
+  #where: string | undefined;
   #sweeper: NodeJS.Timeout | undefined;
   #prober: NodeJS.Timeout | undefined;
   #sweptTo = "";
@@ -97,6 +98,11 @@ export class SqlCounters implements CounterStore {
     const connections = isPostgres ? (options.connections ?? defaultConnections) : 1;
     this.#lanes = Array.from({ length: connections }, () => new CounterLane(lane));
     this.#reading = new CounterLane({ ...lane, looks: true });
+  }
+
+  /** Where the database is, without user and password; undefined until it was opened. */
+  get where(): string | undefined {
+    return this.#where;
   }
 
   get stats(): SqlCountersStats {
@@ -221,6 +227,7 @@ export class SqlCounters implements CounterStore {
       // One connection for each lane, one for reading, one for deleting idle rows.
       opened = new PostgresCounters(address, this.#lanes.length + 2);
     }
+    this.#where = opened.where;
     if (this.#options.tune === undefined) this.#sweeper ??= setInterval(() => void this.#sweep(opened), sweepEveryMs);
     this.#sweeper?.unref();
     return opened;

@@ -3,7 +3,7 @@ import type { CounterStore } from "sluice";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import { findPasswordFile } from "../../settings/password-files.ts";
 import type { Settings } from "../../settings/settings.ts";
-import type { CountersStatus, RunningCounters } from "./running-counters.ts";
+import type { CountersStatus, RunningCounters, StrongReport } from "./running-counters.ts";
 
 /**
  * The same counters, with a database for policies with `counters: strong`. It is opened when such a policy comes into
@@ -37,10 +37,17 @@ export function addStrongCounters(counters: RunningCounters, settings: Settings,
       return counters.where;
     },
     status: () => addTrouble(counters.status(), strong),
+    strong: () => reportStrong(strong),
     refresh: (runtime) => counters.refresh(runtime),
     drain: () => counters.drain(),
     stop: () => counters.stop(),
   };
+}
+
+function reportStrong({ where: at, stats }: SqlCounters): StrongReport | undefined {
+  if (at === undefined) return undefined;
+  const { state: breaker, waiting, actions: calls, transactions, failures: failedTransactions } = stats;
+  return { at, breaker, waiting, calls, transactions, failedTransactions };
 }
 
 /** A database that does not answer is one more server that is not asked now. */

@@ -15,6 +15,8 @@ export interface RunningCounters {
   readonly hotKeys: HotKeys;
   /** The state of the servers. Undefined for counters in memory, which are always available. */
   status(): CountersStatus | undefined;
+  /** The state of the database for policies with `counters: strong`; undefined until it is used. */
+  strong?(): StrongReport | undefined;
   /** Applies the current policy files and certificates. Never throws: what cannot be applied changes nothing. */
   refresh(runtime: RateLimitsRuntime | undefined): Promise<void>;
   /** Gives leases back, within two seconds. Never throws: what cannot be given back expires. */
@@ -33,6 +35,16 @@ export interface CountersStatus {
   readonly slow: readonly AwayShard[];
   /** Undefined if leases are off. */
   readonly leases?: LeasesStatus | undefined;
+}
+
+export interface StrongReport {
+  /** Without user and password. */
+  readonly at: string;
+  readonly breaker: "closed" | "open" | "half_open";
+  readonly waiting: number;
+  readonly calls: number;
+  readonly transactions: number;
+  readonly failedTransactions: number;
 }
 
 /** Tokens taken from servers, to be spent here. */

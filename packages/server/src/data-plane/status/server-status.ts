@@ -2,7 +2,7 @@ import type { ServerLoad } from "@sluice/redis";
 import type { Problem } from "sluice";
 import type { RefusedSoFar } from "../../observe/telemetry/metrics.ts";
 import { type Protocol, protocols } from "../../protocol.ts";
-import type { LeasesStatus, RunningCounters } from "../counters/running-counters.ts";
+import type { LeasesStatus, RunningCounters, StrongReport } from "../counters/running-counters.ts";
 import { countPolicies } from "../policy-files/count-policies.ts";
 import type { PolicyStatus } from "../policy-files/policy-reloader.ts";
 import { decideReadiness, type Readiness } from "./readiness.ts";
@@ -24,6 +24,8 @@ export interface ServerStatus extends Readiness {
   /** Undefined without a policy store. */
   readonly store: StoreReport | undefined;
   readonly counters: CountersReport;
+  /** The database of policies with `counters: strong`. Undefined until it is used. */
+  readonly strong: StrongReport | undefined;
   readonly queue: {
     /** Checks waiting for counters, and how many may. */
     readonly pending: number;
@@ -116,7 +118,7 @@ export interface ServerStatusSources {
   readonly policyStatus: () => PolicyStatus;
   readonly policyOrigin: () => PolicyOrigin;
   readonly store?: (() => StoreReport | undefined) | undefined;
-  readonly counters: Pick<RunningCounters, "where" | "stats" | "status">;
+  readonly counters: Pick<RunningCounters, "where" | "stats" | "status" | "strong">;
   readonly pending: () => number;
   readonly maxPending: number;
   readonly refused: RefusedSoFar;
@@ -149,6 +151,7 @@ export function readServerStatus(sources: ServerStatusSources): ServerStatus {
     policies: readPolicies(sources, nowMs),
     store,
     counters: readCounters(counters, countersStatus?.leases),
+    strong: counters.strong?.(),
     queue: { pending: sources.pending(), maxPending: sources.maxPending },
     shed: refused.shed,
     sinks: sinks.length === 0 ? undefined : sinks,
