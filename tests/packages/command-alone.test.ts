@@ -4,10 +4,10 @@ import path from "node:path";
 import { zstdCompressSync } from "node:zlib";
 import { type Daemon, parseSettings, startDaemon } from "@sluice/server";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { packPackages } from "../../scripts/pack-packages.mjs";
 import { environmentFor } from "../../scripts/runtime.mjs";
 import { repositoryRoot } from "../repository/source-tree.ts";
 import { admits, findNodes } from "./find-nodes.ts";
+import { packOnce } from "./pack-once.ts";
 import { Stranger } from "./stranger.ts";
 
 /** Packing, installing and starting other Nodes takes minutes on a busy machine. */
@@ -28,10 +28,9 @@ let env: NodeJS.ProcessEnv;
 
 beforeAll(async () => {
   folder = mkdtempSync(path.join(tmpdir(), "sluice-laptop-"));
-  const packed = await packPackages(folder, environmentFor(nodes.at(-1)!.path));
+  const packed = await packOnce(environmentFor(nodes.at(-1)!.path));
   const needed = ["sluice", "@sluice/protocol", "@sluice/client", "@sluice/simulate", "@sluice/cli"];
-  const tarballs = packed.filter((one) => needed.includes(one.manifest.name)).map(({ tarball }) => tarball);
-  expect(tarballs).toHaveLength(needed.length);
+  const tarballs = needed.map((name) => packed.get(name)!);
   laptop = new Stranger();
   await laptop.install(environmentFor(nodes.at(-1)!.path), tarballs);
 

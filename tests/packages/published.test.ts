@@ -14,6 +14,7 @@ import { findExample } from "../repository/readme-example.ts";
 import { repositoryRoot } from "../repository/source-tree.ts";
 import { bundle } from "./bundle.ts";
 import { admits, findNodes, npmHasNodes } from "./find-nodes.ts";
+import { packOnce } from "./pack-once.ts";
 import { findFileProblems, findSpecifiers } from "./published-files.ts";
 import { runJest } from "./run-jest.ts";
 import { Stranger } from "./stranger.ts";
@@ -39,8 +40,7 @@ let sluice: SluiceProcess;
 
 beforeAll(async () => {
   folder = mkdtempSync(path.join(tmpdir(), "sluice-tarballs-"));
-  const packed = await packPackages(folder, env);
-  tarballs = new Map(packed.map(({ manifest, tarball }) => [manifest.name, tarball]));
+  tarballs = await packOnce(env);
   stranger = new Stranger();
   for (const program of [
     "use-core.mjs",
