@@ -150,6 +150,20 @@ export const holdsContract: readonly ContractCase[] = [
     },
   ),
 
+  {
+    name: "of a part that has drained when a hold expires, a late commit charges less than one unit too much",
+    async run(open) {
+      const under = await open();
+      const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(10, 10_000)] });
+      const { receipt } = await hold(under, [resolvedLimit(limit, "u", 6)], { holdMs: 2500 });
+      await under.advance(2500);
+      expectEqual(await remaining(under, resolvedLimit(limit, "u")), 10, "two and a half have drained");
+      await commit(under, receipt, 6);
+      expectEqual(await remaining(under, resolvedLimit(limit, "u")), 6, "so four are charged, not three and a half");
+      await under.store.close();
+    },
+  },
+
   ...forEachAlgorithm("an extended hold lasts longer, and never shorter", async (algorithm, under) => {
     const limit = compileTestLimit({ algorithm, windows: [testWindow(10, 3_600_000)] });
     const asked = resolvedLimit(limit, "u", 6);
