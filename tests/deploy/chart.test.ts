@@ -4,6 +4,7 @@ import { parseSettings } from "@sluice/server";
 import { describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { chartCases, digestChart, listChartCases } from "../../scripts/chart-digest.mjs";
+import { checkOperatorManifest } from "./operator-manifests.ts";
 
 interface Probe {
   readonly httpGet?: { readonly path: string; readonly scheme: string };
@@ -120,6 +121,24 @@ describe("the Helm chart", () => {
         kind === "Service" && Object.entries(matchLabels).every(([name, value]) => metadata.labels[name] === value),
     );
     expect(scraped.map(({ metadata }) => metadata.name)).toEqual(["sluice"]);
+  });
+
+  it.each(central)("gives the Prometheus operator only what it knows: %s", (name) => {
+    for (const manifest of readManifests(name)) expect(() => checkOperatorManifest(manifest)).not.toThrow();
+  });
+
+  it("has both resources of the operator, in which a mistake would be found", () => {
+    const manifests = readManifests("everything");
+    for (const [kind, right, wrong] of [
+      ["ServiceMonitor", '"interval"', '"intervall"'],
+      ["ServiceMonitor", '"15s"', "15"],
+      ["PrometheusRule", '"for"', '"form"'],
+      ["PrometheusRule", '"1m"', '"1 minute"'],
+    ] as const) {
+      const source = JSON.stringify(manifests.find((one) => one.kind === kind));
+      expect(source).toContain(right);
+      expect(() => checkOperatorManifest(JSON.parse(source.replace(right, wrong))), wrong).toThrow(kind);
+    }
   });
 
   it.each(central)("calls gRPC cleartext only if it is served without TLS: %s", (name) => {

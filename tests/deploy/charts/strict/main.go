@@ -1,4 +1,4 @@
-// Decodes manifests into the types of Kubernetes, and refuses what those do not know.
+// Decodes manifests into the types of Kubernetes and of the Prometheus operator, and refuses what those do not know.
 package main
 
 import (
@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	apps "k8s.io/api/apps/v1"
 	autoscaling "k8s.io/api/autoscaling/v2"
 	core "k8s.io/api/core/v1"
@@ -15,18 +16,17 @@ import (
 )
 
 var kinds = map[string]func() any{
-	"v1/ConfigMap":                           func() any { return &core.ConfigMap{} },
-	"v1/Pod":                                 func() any { return &core.Pod{} },
-	"v1/Service":                             func() any { return &core.Service{} },
-	"v1/ServiceAccount":                      func() any { return &core.ServiceAccount{} },
-	"apps/v1/Deployment":                     func() any { return &apps.Deployment{} },
-	"autoscaling/v2/HorizontalPodAutoscaler": func() any { return &autoscaling.HorizontalPodAutoscaler{} },
-	"networking.k8s.io/v1/NetworkPolicy":     func() any { return &networking.NetworkPolicy{} },
-	"policy/v1/PodDisruptionBudget":          func() any { return &policy.PodDisruptionBudget{} },
+	"v1/ConfigMap":                            func() any { return &core.ConfigMap{} },
+	"v1/Pod":                                  func() any { return &core.Pod{} },
+	"v1/Service":                              func() any { return &core.Service{} },
+	"v1/ServiceAccount":                       func() any { return &core.ServiceAccount{} },
+	"apps/v1/Deployment":                      func() any { return &apps.Deployment{} },
+	"autoscaling/v2/HorizontalPodAutoscaler":  func() any { return &autoscaling.HorizontalPodAutoscaler{} },
+	"networking.k8s.io/v1/NetworkPolicy":      func() any { return &networking.NetworkPolicy{} },
+	"policy/v1/PodDisruptionBudget":           func() any { return &policy.PodDisruptionBudget{} },
+	"monitoring.coreos.com/v1/ServiceMonitor": func() any { return &monitoring.ServiceMonitor{} },
+	"monitoring.coreos.com/v1/PrometheusRule": func() any { return &monitoring.PrometheusRule{} },
 }
-
-// Of the Prometheus operator, whose types are not Kubernetes' own.
-var foreign = map[string]bool{"monitoring.coreos.com/v1/ServiceMonitor": true, "monitoring.coreos.com/v1/PrometheusRule": true}
 
 func main() {
 	failed := false
@@ -63,9 +63,6 @@ func main() {
 }
 
 func decode(name string, document []byte) error {
-	if foreign[name] {
-		return nil
-	}
 	create, known := kinds[name]
 	if !known {
 		return fmt.Errorf("unknown kind")
