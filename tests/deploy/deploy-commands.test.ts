@@ -35,7 +35,7 @@ const proofs: Readonly<Record<string, Proof>> = {
   systemctl: { needs: "These commands need root, systemd" },
   "systemd-analyze security": { test: ["tests/deploy/systemd.test.ts", "gives the service hardly anything"] },
   "sluice healthcheck": { test: ["packages/cli/src/commands/healthcheck.test.ts", "asks the server that runs"] },
-  "npm run bench": { needs: "Measure on your machines" },
+  "npm run bench": { test: ["bench/service.test.ts", "npm run bench -- service measures everything"] },
   "sluice nodes": { test: [commandTests, "sluice audit and nodes"] },
   "sluice capacity": { test: ["packages/cli/src/commands/capacity.test.ts", "needs no option"] },
   "sluice policy export": { test: [commandTests, "prints a policy so that it can be applied"] },
