@@ -15,6 +15,7 @@ async function violationsIn(page: Page, name: string, part?: string): Promise<st
   const found: string[] = [];
   for (const colorScheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme });
+    await expect.poll(() => page.evaluate("document.documentElement.dataset.theme")).toBe(colorScheme);
     // Colours may change slowly.
     await expect.poll(() => page.evaluate("document.getAnimations().length")).toBe(0);
     // In the page itself: it has no frames, and a second page for the report would take as long as the rules.
@@ -43,7 +44,7 @@ async function follow(page: Page, path: string): Promise<void> {
 const overViews: Readonly<Record<string, readonly [path: string, open: (page: Page) => Promise<unknown>]>> = {
   "the palette": ["/audit", (page) => page.keyboard.press("Control+k")],
   "the account menu": ["/audit", (page) => page.getByRole("button", { name: "Account" }).click()],
-  "an entry of the audit": ["/audit", (page) => page.getByRole("row").nth(1).click()],
+  "an entry of the audit": ["/audit?kind=policy", (page) => page.getByRole("row").nth(1).click()],
   "an override": ["/subjects/tenant/acme", (page) => page.getByRole("button", { name: "Override…" }).click()],
   "the menu of a subject": ["/subjects/tenant/acme", (page) => page.getByRole("button", { name: "More" }).click()],
   "a reset": [

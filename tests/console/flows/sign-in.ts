@@ -39,16 +39,12 @@ export function describeSignIn(use: () => ConsoleBrowser): void {
     });
 
     it("out in every tab of the browser, whichever server a tab listens to", async () => {
-      const watched = await use().openStranger();
+      const watched = await use().openAs("viewer", "/audit");
       const { page, context } = watched;
       await watched.allowing(/401|ERR_FAILED/, async () => {
         const other = await context.newPage();
         // As if its stream came from a server that does not know of the end.
         await other.route("**/api/v1/live/**", (route) => route.abort());
-        await page.goto(`${use().world.url}/audit`);
-        await page.getByLabel("Token").fill(use().world.tokens.viewer);
-        await page.getByRole("button", { name: "Sign in" }).click();
-        await page.getByRole("heading", { level: 1, name: "Audit" }).waitFor();
         await other.goto(`${use().world.url}/audit`);
         await other.getByRole("heading", { level: 1, name: "Audit" }).waitFor();
         await page.getByRole("button", { name: "Account" }).click();

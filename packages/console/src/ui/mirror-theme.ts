@@ -34,8 +34,9 @@ const view = EditorView.theme({
   ".cm-changedLine, .cm-insertedLine": { backgroundColor: "var(--good-soft) !important" },
   ".cm-deletedLine, .cm-deletedChunk": { backgroundColor: "var(--denied-soft) !important" },
   "&.cm-merge-a .cm-changedLine": { backgroundColor: "var(--denied-soft) !important" },
-  ".cm-changedText": { background: "color-mix(in srgb, var(--good) 30%, transparent) !important" },
-  "&.cm-merge-a .cm-changedText": { background: "color-mix(in srgb, var(--denied) 30%, transparent) !important" },
+  // Underlined: on a stronger background the fainter colours would be hard to read.
+  ".cm-changedText": { background: "none !important", boxShadow: "inset 0 -2px var(--good)" },
+  "&.cm-merge-a .cm-changedText": { background: "none !important", boxShadow: "inset 0 -2px var(--denied)" },
   ".cm-collapsedLines:before, .cm-collapsedLines:after": { content: '"·"' },
   ".cm-collapsedLines": { background: "var(--sunken)", color: "var(--ink-faint)" },
 });
