@@ -78,6 +78,7 @@ describe("sluice capacity", () => {
     ["--leases 80", '--leases is "80"; it should be a share such as 80% or 0.8'],
     ["--zones 1.5", '--zones is "1.5"; it should be a whole number'],
     ["--transport smtp", "Allowed choices are grpc, grpc-batch, http"],
+    ["--redis redis://127.0.0.1:6379", "--redis is about measuring; add --measure, or leave it out"],
     ["--rate 1G --limits 100", "use more regions or cells, or larger shards"],
     ["--measure --redis redis+cluster://127.0.0.1:1", "--measure needs a single Valkey or Redis"],
   ])("refuses %s", async (words, message) => {

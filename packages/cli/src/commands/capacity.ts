@@ -23,6 +23,9 @@ type Measured = Awaited<ReturnType<Awaited<ReturnType<typeof loadServerCommands>
 
 /** `sluice capacity`: what a fleet needs for given traffic. */
 export async function capacity(flags: CapacityFlags, { env, terminal }: CapacityWorld): Promise<ExitCode> {
+  for (const option of ["quick", "redis"])
+    if (flags[option] !== undefined && flags.measure !== true)
+      throw new CommandError(`--${option} is about measuring; add --measure, or leave it out`);
   // Everything that may be misspelt is read before anything is measured, which takes a minute.
   readCapacityInput(flags, undefined);
   const measured = flags.measure === true ? await measure(flags, env, terminal) : undefined;

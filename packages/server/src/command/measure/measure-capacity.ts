@@ -63,6 +63,18 @@ const subjects = 10_000;
 
 /** Measures by a server in its own process, and load from this one: only the server's and the store's CPU time count. */
 export async function measureCapacity(request: MeasureRequest): Promise<MeasuredCapacity> {
+  const end = (): void => process.exit(1);
+  for (const signal of endingSignals) process.once(signal, end);
+  try {
+    return await measureAll(request);
+  } finally {
+    for (const signal of endingSignals) process.off(signal, end);
+  }
+}
+
+const endingSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+async function measureAll(request: MeasureRequest): Promise<MeasuredCapacity> {
   // First, because it is better known before a minute than after it that a store cannot be reached.
   const probe = request.redis === undefined ? await startOwnStore() : await openStoreProbe(request.redis);
   const folder = await mkdtemp(join(tmpdir(), "sluice-measure-"));

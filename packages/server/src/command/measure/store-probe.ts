@@ -88,11 +88,14 @@ export async function startOwnStore(): Promise<StoreProbe | undefined> {
 function start(program: string, folder: string, port: number, more: readonly string[]): () => Promise<void> {
   const args = ["--port", `${port}`, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder];
   const child = spawn(program, [...args, "--repl-diskless-sync-delay", "0", ...more], { stdio: "ignore" });
+  const kill = (): void => void child.kill("SIGKILL");
+  // Interrupted, this process leaves no server behind.
+  process.once("exit", kill);
   const ended = new Promise<void>((resolve) => {
     child.once("exit", () => resolve()).once("error", () => resolve());
-  });
+  }).finally(() => process.off("exit", kill));
   return () => {
-    child.kill("SIGKILL");
+    kill();
     return ended;
   };
 }
