@@ -124,6 +124,7 @@ function createAlwaysFailing({
   const untaken: { [Reason in StoreUnavailableReason]?: StoreUnavailable } = {};
   const counters: CounterStore = {
     local: false,
+    distinct: true,
     take() {
       untaken[away] ??= new StoreUnavailable(away);
       return Promise.reject(untaken[away]);

@@ -1,3 +1,4 @@
+import { exactValues } from "./algorithms/distinct-values.ts";
 import {
   type CounterStore,
   isRecorded,
@@ -6,10 +7,11 @@ import {
   type WindowReading,
 } from "./counters/counter-store.ts";
 import type { Decision } from "./decision/decision.ts";
+import { describeDistinct } from "./decision/describe-distinct.ts";
 import { printable } from "./decision/printable.ts";
 import { describeCounting } from "./leases/describe-counting.ts";
 import type { Explanation, LimitExplanation, PolicyExplanation } from "./limiter.ts";
-import type { CompiledLimit } from "./limits/compiled-limit.ts";
+import type { CompiledLimit, CompiledWindow } from "./limits/compiled-limit.ts";
 import type { CompiledPolicy } from "./match/compiled-policy.ts";
 import { whyNot } from "./match/find-candidates.ts";
 import { appliedIn, type Resolution } from "./match/resolve.ts";
@@ -240,7 +242,8 @@ const shown = (value: number): string => String(Math.round(value * 1000) / 1000)
 /** A window's formula, with the numbers filled in. */
 function renderArithmetic({ window, state, remaining }: WindowReading, cost: number): string[] {
   const { capacity, perMs, source } = window;
-  if (cost > capacity) return [`cost ${cost} > ${capacity}, the most this window ever holds: it never fits`];
+  if (cost > capacity && window.kind !== "distinct")
+    return [`cost ${cost} > ${capacity}, the most this window ever holds: it never fits`];
   switch (window.kind) {
     case "arrival": {
       const aheadMs = state.aheadMs ?? 0;
@@ -271,7 +274,21 @@ function renderArithmetic({ window, state, remaining }: WindowReading, cost: num
         `${state.entries} entries in the last window hold ${used} + cost ${cost} = ${used + cost} ${cost <= remaining ? "≤" : ">"} ${capacity}`,
       ];
     }
+    case "distinct":
+      return renderDistinct(window, state.values ?? 0);
   }
+}
+
+/** `values` is what the decision goes by. */
+function renderDistinct({ capacity }: CompiledWindow, values: number): string[] {
+  const { error } = describeDistinct("", capacity);
+  const room = values < capacity ? "a new one passes" : "no new one passes until the window ends";
+  return [
+    `${values} distinct values ${values < capacity ? "<" : "≥"} ${capacity}: ${room}; one seen in this window does anyway`,
+    error === 0
+      ? `up to ${exactValues} values are counted exactly`
+      : `estimated on the low side: from ${capacity} to ${Math.floor(capacity * (1 + error))} values pass`,
+  ];
 }
 
 /**

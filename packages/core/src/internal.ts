@@ -2,6 +2,7 @@
  * `sluice/internal`: what Sluice's own packages share. It may change in any release: the packages are published together and
  * each pins its siblings' exact versions. Applications need nothing from here.
  */
+
 export {
   type ArrivalRate,
   aheadMs,
@@ -11,6 +12,7 @@ export {
   giveArrival,
 } from "./algorithms/arrival.ts";
 export { chargeCount, countEndMs, creditCount, runningCount } from "./algorithms/count.ts";
+export { distinctError, leastValues } from "./algorithms/distinct-values.ts";
 export { chargeSliding, creditSliding, slidingStateAt } from "./algorithms/sliding.ts";
 export { decideLog, SlidingLog } from "./algorithms/sliding-log.ts";
 export {

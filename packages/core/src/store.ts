@@ -5,6 +5,7 @@
  */
 export { type ArrivalTake, creditWorthMs, decideArrival, takeArrival, worthMs } from "./algorithms/arrival.ts";
 export { decideCount, onceRetentionMs } from "./algorithms/count.ts";
+export { decideDistinct } from "./algorithms/distinct.ts";
 export { decideSliding } from "./algorithms/sliding.ts";
 export { createVerdict, type WindowVerdict, type WritableVerdict } from "./algorithms/window-verdict.ts";
 export {

@@ -35,8 +35,10 @@ export class Receipts {
     return name === undefined ? undefined : `${kind}${this.#options.sites.siteNumber(site)}.${index}.${name}`;
   }
 
-  join(receipts: readonly (Receipt | undefined)[]): Receipt {
-    return receipts.join("+");
+  /** A place that only noted distinct values has no receipt. */
+  join(receipts: readonly (Receipt | undefined)[]): Receipt | undefined {
+    const known = receipts.filter((receipt) => receipt !== undefined);
+    return known.length === 0 ? undefined : known.join("+");
   }
 
   /** Returns whether anything could still be given back. */

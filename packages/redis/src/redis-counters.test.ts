@@ -1,10 +1,16 @@
 import { flavors, startCluster, startServer, type TestCluster, type TestServer } from "@sluice/test-servers";
-import { centralCountersContract, counterStoreContract, holdsContract, type StoreUnderTest } from "sluice/testing";
+import {
+  centralCountersContract,
+  counterStoreContract,
+  distinctContract,
+  holdsContract,
+  type StoreUnderTest,
+} from "sluice/testing";
 import { afterAll, afterEach, beforeAll, describe, test } from "vitest";
 import { RedisCounters } from "./redis-counters.ts";
 import { scriptsOnTestTime, testTime } from "./testing/scripts-on-test-time.ts";
 
-const contract = [...counterStoreContract, ...centralCountersContract, ...holdsContract];
+const contract = [...counterStoreContract, ...centralCountersContract, ...holdsContract, ...distinctContract];
 let opened: RedisCounters[] = [];
 let number = 0;
 

@@ -62,6 +62,7 @@ const reachWithinMs = 5000;
 export class RedisCounters implements CentralCounters, SingleTakes {
   readonly local = false;
   readonly reportsOutages = true;
+  readonly distinct = true;
   #options: RedisCountersOptions & RedisTestOptions;
   readonly #counts: AskCounts = {
     calls: 0,
@@ -292,7 +293,9 @@ export class RedisCounters implements CentralCounters, SingleTakes {
         const keys = own.flatMap(({ limit, windows, subject }) => [
           ...windows.flatMap((window) => {
             const { code } = findCode(window);
-            return [lane.names.counter(code, subject), lane.names.mark(code, subject), lane.names.held(code, subject)];
+            const { names } = lane;
+            if (window.kind === "distinct") return [names.counter(code, subject), names.values(code, subject)];
+            return [names.counter(code, subject), names.mark(code, subject), names.held(code, subject)];
           }),
           blockKey(lane.names, limit, subject),
           recordKey(lane.names, limit, subject),

@@ -65,7 +65,7 @@ return { now_us, 0, foreign, 0 }
   },
   /** Takes costs unconditionally, into bounded debt if it must; gives costs below 0 back, down to nothing. */
   charge: {
-    digest: "bf8d1b99d812342b6d65d44b5045c11a1ea83fc4",
+    digest: "b459cfa9141e54bc93600e0bff7db897bc26463e",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -108,6 +108,7 @@ local slack_ms = 1000
 local exact_entries = 256
 local values = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
 local counters, needed_ms, foreign = {}, {}, 0
+local distinct = {}
 local function read_arrival(value)
 local counter = { ahead = 0 }
 local number = value and tonumber(value)
@@ -211,7 +212,7 @@ if not counter then
 local value = values[key]
 if kind <= 2 then
 counter = read_arrival(value)
-elseif kind == 3 then
+elseif kind == 3 or kind == 7 then
 local ends, count = read_packed(value, 67, '<Bdd', 17)
 counter = { ends = ends, count = count }
 elseif kind == 4 then
@@ -225,7 +226,7 @@ end
 counters[key] = counter
 needed_ms[key] = kind == 3 and a < 0 and 2 * once_ms or life_ms
 end
-if kind == 3 then
+if kind == 3 or kind == 7 then
 local latest = a > 0 and aligned_end(a) or a == 0 and ceil(now_ms) + once_ms or c
 if counter.ends > latest then counter.ends, counter.misfit = latest, true end
 if counter.ends <= now_ms then counter.count = 0 end
@@ -276,6 +277,8 @@ local fits = cost <= capacity and counter.previous * until_end + (counter.curren
 return fits, counter.idle, counter.current, counter.previous, 0
 elseif kind == 6 then
 return true, counter.updated, counter.denied, 0, 0
+elseif kind == 7 then
+return distinct.look(counter, capacity, b, c)
 end
 local entries, used, wait_ms = counter.entries, counter.used, 0
 if used + cost <= capacity or cost > capacity then
@@ -313,6 +316,8 @@ counter.ends = end_of_count(counter, a, b, c)
 counter.count = math.max(counter.count, math.min(counter.count + cost, 2 * capacity))
 elseif kind == 4 then
 counter.current = math.max(counter.current, math.min(counter.current + cost, 2 * capacity))
+elseif kind == 7 then
+distinct.take(counter, a, b, c)
 else
 local bounded = math.min(cost, 2 * capacity - counter.used)
 if bounded > 0 then add_entry(counter, bounded, a) end
@@ -328,6 +333,8 @@ return given
 elseif kind == 3 then
 if counter.count == 0 then return nil end
 counter.count = math.max(counter.count - cost, 0)
+elseif kind == 7 then
+return nil
 elseif kind == 4 then
 if counter.current + counter.previous == 0 then return nil end
 local rest = cost - math.min(cost, counter.current)
@@ -380,7 +387,7 @@ if kind == 1 then
 write_arrival(name, counter, life_ms)
 elseif kind == 2 then
 call('SET', name, (counter.debt and 'w-' or 'w') .. instant_text(counter.ahead), 'PX', life_ms)
-elseif kind == 3 then
+elseif kind == 3 or kind == 7 then
 call('SET', name, pack('<Bdd', 67, counter.ends, counter.count), 'PX', life_until(counter.ends))
 elseif kind == 4 then
 call('SET', name, pack('<Bddd', 83, counter.idle, counter.current, counter.previous), 'PX', life_until(counter.idle))
@@ -415,6 +422,74 @@ if not values[key] then absent[#absent + 1] = KEYS[key] end
 end
 if #absent == 0 then return foreign end
 return foreign + call('EXISTS', unpack(absent))
+end
+local exact_values, sketch_bytes = 1536, 12304
+local empty_sketch_head = 'HYLL\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\128'
+local raised = {}
+local function has_value(text, value)
+local from = 2
+while true do
+local found = string.find(text, value, from, true)
+if not found then return false end
+if found % 8 == 2 then return true end
+from = found + 1
+end
+end
+local function is_sketch(text)
+return #text == sketch_bytes and string.sub(text, 1, 5) == 'HYLL\\0'
+end
+local function is_new(counter, place, c)
+if counter.count == 0 then return true end
+local key = floor(c / 65536)
+local text = values[key]
+if text and byte(text) == 86 and #text % 8 == 1 then return not has_value(text, ARGV[c % 65536]) end
+if text and is_sketch(text) then
+local register, rank = floor(place / 64), place % 64
+local bits = register * 6
+local first, second = byte(text, 17 + floor(bits / 8), 18 + floor(bits / 8))
+local held = floor((first + 256 * (second or 0)) / 2 ^ (bits % 8)) % 64
+return held < rank and (raised[key * 16384 + register] or 0) < rank
+end
+if text then foreign = foreign + 1 end
+counter.count = 0
+return true
+end
+local function blur(name, text, life_ms)
+call('SET', name, empty_sketch_head .. string.rep('\\0', sketch_bytes - 16), 'PX', life_ms)
+for from = 2, #text, 800 do
+local some = {}
+for position = from, math.min(from + 792, #text), 8 do some[#some + 1] = string.sub(text, position, position + 7) end
+call('PFADD', name, unpack(some))
+end
+end
+local function add_value(counter, place, c)
+local key, value = floor(c / 65536), ARGV[c % 65536]
+local name, life_ms = KEYS[key], life_until(counter.ends)
+if counter.count == 0 then
+values[key] = 'V' .. value
+call('SET', name, values[key], 'PX', life_ms)
+counter.count = 1
+elseif byte(values[key]) == 86 and #values[key] < 8 * exact_values then
+values[key] = values[key] .. value
+call('APPEND', name, value)
+counter.count = counter.count + 1
+else
+local is_exact = byte(values[key]) == 86
+if is_exact then blur(name, values[key], life_ms) end
+call('PFADD', name, value)
+if is_exact then values[key] = call('GET', name) end
+raised[key * 16384 + floor(place / 64)] = place % 64
+counter.count = math.max(counter.count, floor(call('PFCOUNT', name) / 1.025))
+end
+end
+function distinct.look(counter, capacity, place, c)
+local new = is_new(counter, place, c)
+return not new or counter.count < capacity, counter.ends, counter.count, new and 1 or 0, 0
+end
+function distinct.take(counter, per_ms, place, c)
+if not is_new(counter, place, c) then return end
+if counter.count == 0 then counter.ends = aligned_end(per_ms) end
+add_value(counter, place, c)
 end
 local marks = {}
 local function note_credit(mark_key, emptied, given)
@@ -685,7 +760,7 @@ return { now_us, 0, any }
   },
   /** Grants leases: takes up to what is wanted, to be spent on another node, and settles earlier ones. */
   lease: {
-    digest: "12fae61929dd322de13d74b946829762794ef9f3",
+    digest: "c1e67305a65cea0798902b8a7c7eb925c480d967",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -728,6 +803,7 @@ local slack_ms = 1000
 local exact_entries = 256
 local values = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
 local counters, needed_ms, foreign = {}, {}, 0
+local distinct = {}
 local function read_arrival(value)
 local counter = { ahead = 0 }
 local number = value and tonumber(value)
@@ -831,7 +907,7 @@ if not counter then
 local value = values[key]
 if kind <= 2 then
 counter = read_arrival(value)
-elseif kind == 3 then
+elseif kind == 3 or kind == 7 then
 local ends, count = read_packed(value, 67, '<Bdd', 17)
 counter = { ends = ends, count = count }
 elseif kind == 4 then
@@ -845,7 +921,7 @@ end
 counters[key] = counter
 needed_ms[key] = kind == 3 and a < 0 and 2 * once_ms or life_ms
 end
-if kind == 3 then
+if kind == 3 or kind == 7 then
 local latest = a > 0 and aligned_end(a) or a == 0 and ceil(now_ms) + once_ms or c
 if counter.ends > latest then counter.ends, counter.misfit = latest, true end
 if counter.ends <= now_ms then counter.count = 0 end
@@ -896,6 +972,8 @@ local fits = cost <= capacity and counter.previous * until_end + (counter.curren
 return fits, counter.idle, counter.current, counter.previous, 0
 elseif kind == 6 then
 return true, counter.updated, counter.denied, 0, 0
+elseif kind == 7 then
+return distinct.look(counter, capacity, b, c)
 end
 local entries, used, wait_ms = counter.entries, counter.used, 0
 if used + cost <= capacity or cost > capacity then
@@ -933,6 +1011,8 @@ counter.ends = end_of_count(counter, a, b, c)
 counter.count = math.max(counter.count, math.min(counter.count + cost, 2 * capacity))
 elseif kind == 4 then
 counter.current = math.max(counter.current, math.min(counter.current + cost, 2 * capacity))
+elseif kind == 7 then
+distinct.take(counter, a, b, c)
 else
 local bounded = math.min(cost, 2 * capacity - counter.used)
 if bounded > 0 then add_entry(counter, bounded, a) end
@@ -948,6 +1028,8 @@ return given
 elseif kind == 3 then
 if counter.count == 0 then return nil end
 counter.count = math.max(counter.count - cost, 0)
+elseif kind == 7 then
+return nil
 elseif kind == 4 then
 if counter.current + counter.previous == 0 then return nil end
 local rest = cost - math.min(cost, counter.current)
@@ -1000,7 +1082,7 @@ if kind == 1 then
 write_arrival(name, counter, life_ms)
 elseif kind == 2 then
 call('SET', name, (counter.debt and 'w-' or 'w') .. instant_text(counter.ahead), 'PX', life_ms)
-elseif kind == 3 then
+elseif kind == 3 or kind == 7 then
 call('SET', name, pack('<Bdd', 67, counter.ends, counter.count), 'PX', life_until(counter.ends))
 elseif kind == 4 then
 call('SET', name, pack('<Bddd', 83, counter.idle, counter.current, counter.previous), 'PX', life_until(counter.idle))
@@ -1247,7 +1329,7 @@ return reply
   },
   /** Examines requests of any windows as a take would, and changes nothing. */
   peek: {
-    digest: "846c13339c7874e7a21b2b49336a12d590279374",
+    digest: "cf2389f6c5e64906c1493a7dd5fa59117f5c802c",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -1290,6 +1372,7 @@ local slack_ms = 1000
 local exact_entries = 256
 local values = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
 local counters, needed_ms, foreign = {}, {}, 0
+local distinct = {}
 local function read_arrival(value)
 local counter = { ahead = 0 }
 local number = value and tonumber(value)
@@ -1393,7 +1476,7 @@ if not counter then
 local value = values[key]
 if kind <= 2 then
 counter = read_arrival(value)
-elseif kind == 3 then
+elseif kind == 3 or kind == 7 then
 local ends, count = read_packed(value, 67, '<Bdd', 17)
 counter = { ends = ends, count = count }
 elseif kind == 4 then
@@ -1407,7 +1490,7 @@ end
 counters[key] = counter
 needed_ms[key] = kind == 3 and a < 0 and 2 * once_ms or life_ms
 end
-if kind == 3 then
+if kind == 3 or kind == 7 then
 local latest = a > 0 and aligned_end(a) or a == 0 and ceil(now_ms) + once_ms or c
 if counter.ends > latest then counter.ends, counter.misfit = latest, true end
 if counter.ends <= now_ms then counter.count = 0 end
@@ -1458,6 +1541,8 @@ local fits = cost <= capacity and counter.previous * until_end + (counter.curren
 return fits, counter.idle, counter.current, counter.previous, 0
 elseif kind == 6 then
 return true, counter.updated, counter.denied, 0, 0
+elseif kind == 7 then
+return distinct.look(counter, capacity, b, c)
 end
 local entries, used, wait_ms = counter.entries, counter.used, 0
 if used + cost <= capacity or cost > capacity then
@@ -1495,6 +1580,8 @@ counter.ends = end_of_count(counter, a, b, c)
 counter.count = math.max(counter.count, math.min(counter.count + cost, 2 * capacity))
 elseif kind == 4 then
 counter.current = math.max(counter.current, math.min(counter.current + cost, 2 * capacity))
+elseif kind == 7 then
+distinct.take(counter, a, b, c)
 else
 local bounded = math.min(cost, 2 * capacity - counter.used)
 if bounded > 0 then add_entry(counter, bounded, a) end
@@ -1510,6 +1597,8 @@ return given
 elseif kind == 3 then
 if counter.count == 0 then return nil end
 counter.count = math.max(counter.count - cost, 0)
+elseif kind == 7 then
+return nil
 elseif kind == 4 then
 if counter.current + counter.previous == 0 then return nil end
 local rest = cost - math.min(cost, counter.current)
@@ -1562,7 +1651,7 @@ if kind == 1 then
 write_arrival(name, counter, life_ms)
 elseif kind == 2 then
 call('SET', name, (counter.debt and 'w-' or 'w') .. instant_text(counter.ahead), 'PX', life_ms)
-elseif kind == 3 then
+elseif kind == 3 or kind == 7 then
 call('SET', name, pack('<Bdd', 67, counter.ends, counter.count), 'PX', life_until(counter.ends))
 elseif kind == 4 then
 call('SET', name, pack('<Bddd', 83, counter.idle, counter.current, counter.previous), 'PX', life_until(counter.idle))
@@ -1597,6 +1686,74 @@ if not values[key] then absent[#absent + 1] = KEYS[key] end
 end
 if #absent == 0 then return foreign end
 return foreign + call('EXISTS', unpack(absent))
+end
+local exact_values, sketch_bytes = 1536, 12304
+local empty_sketch_head = 'HYLL\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\128'
+local raised = {}
+local function has_value(text, value)
+local from = 2
+while true do
+local found = string.find(text, value, from, true)
+if not found then return false end
+if found % 8 == 2 then return true end
+from = found + 1
+end
+end
+local function is_sketch(text)
+return #text == sketch_bytes and string.sub(text, 1, 5) == 'HYLL\\0'
+end
+local function is_new(counter, place, c)
+if counter.count == 0 then return true end
+local key = floor(c / 65536)
+local text = values[key]
+if text and byte(text) == 86 and #text % 8 == 1 then return not has_value(text, ARGV[c % 65536]) end
+if text and is_sketch(text) then
+local register, rank = floor(place / 64), place % 64
+local bits = register * 6
+local first, second = byte(text, 17 + floor(bits / 8), 18 + floor(bits / 8))
+local held = floor((first + 256 * (second or 0)) / 2 ^ (bits % 8)) % 64
+return held < rank and (raised[key * 16384 + register] or 0) < rank
+end
+if text then foreign = foreign + 1 end
+counter.count = 0
+return true
+end
+local function blur(name, text, life_ms)
+call('SET', name, empty_sketch_head .. string.rep('\\0', sketch_bytes - 16), 'PX', life_ms)
+for from = 2, #text, 800 do
+local some = {}
+for position = from, math.min(from + 792, #text), 8 do some[#some + 1] = string.sub(text, position, position + 7) end
+call('PFADD', name, unpack(some))
+end
+end
+local function add_value(counter, place, c)
+local key, value = floor(c / 65536), ARGV[c % 65536]
+local name, life_ms = KEYS[key], life_until(counter.ends)
+if counter.count == 0 then
+values[key] = 'V' .. value
+call('SET', name, values[key], 'PX', life_ms)
+counter.count = 1
+elseif byte(values[key]) == 86 and #values[key] < 8 * exact_values then
+values[key] = values[key] .. value
+call('APPEND', name, value)
+counter.count = counter.count + 1
+else
+local is_exact = byte(values[key]) == 86
+if is_exact then blur(name, values[key], life_ms) end
+call('PFADD', name, value)
+if is_exact then values[key] = call('GET', name) end
+raised[key * 16384 + floor(place / 64)] = place % 64
+counter.count = math.max(counter.count, floor(call('PFCOUNT', name) / 1.025))
+end
+end
+function distinct.look(counter, capacity, place, c)
+local new = is_new(counter, place, c)
+return not new or counter.count < capacity, counter.ends, counter.count, new and 1 or 0, 0
+end
+function distinct.take(counter, per_ms, place, c)
+if not is_new(counter, place, c) then return end
+if counter.count == 0 then counter.ends = aligned_end(per_ms) end
+add_value(counter, place, c)
 end
 local longest_block_ms = 31622400000
 local latest_moment_us = 9007199254740992
@@ -1641,7 +1798,7 @@ return reply
   },
   /** Settles a hold: reports what its work has cost, extends it, ends it when its time is up, or undoes it. */
   settleHold: {
-    digest: "a6fcc75c80ccac2b747076c83b7e910f0355ace2",
+    digest: "6df544d06594a9b7814be8c5087be5b5c47c78e3",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -1699,6 +1856,7 @@ local slack_ms = 1000
 local exact_entries = 256
 local values = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
 local counters, needed_ms, foreign = {}, {}, 0
+local distinct = {}
 local function read_arrival(value)
 local counter = { ahead = 0 }
 local number = value and tonumber(value)
@@ -1802,7 +1960,7 @@ if not counter then
 local value = values[key]
 if kind <= 2 then
 counter = read_arrival(value)
-elseif kind == 3 then
+elseif kind == 3 or kind == 7 then
 local ends, count = read_packed(value, 67, '<Bdd', 17)
 counter = { ends = ends, count = count }
 elseif kind == 4 then
@@ -1816,7 +1974,7 @@ end
 counters[key] = counter
 needed_ms[key] = kind == 3 and a < 0 and 2 * once_ms or life_ms
 end
-if kind == 3 then
+if kind == 3 or kind == 7 then
 local latest = a > 0 and aligned_end(a) or a == 0 and ceil(now_ms) + once_ms or c
 if counter.ends > latest then counter.ends, counter.misfit = latest, true end
 if counter.ends <= now_ms then counter.count = 0 end
@@ -1867,6 +2025,8 @@ local fits = cost <= capacity and counter.previous * until_end + (counter.curren
 return fits, counter.idle, counter.current, counter.previous, 0
 elseif kind == 6 then
 return true, counter.updated, counter.denied, 0, 0
+elseif kind == 7 then
+return distinct.look(counter, capacity, b, c)
 end
 local entries, used, wait_ms = counter.entries, counter.used, 0
 if used + cost <= capacity or cost > capacity then
@@ -1904,6 +2064,8 @@ counter.ends = end_of_count(counter, a, b, c)
 counter.count = math.max(counter.count, math.min(counter.count + cost, 2 * capacity))
 elseif kind == 4 then
 counter.current = math.max(counter.current, math.min(counter.current + cost, 2 * capacity))
+elseif kind == 7 then
+distinct.take(counter, a, b, c)
 else
 local bounded = math.min(cost, 2 * capacity - counter.used)
 if bounded > 0 then add_entry(counter, bounded, a) end
@@ -1919,6 +2081,8 @@ return given
 elseif kind == 3 then
 if counter.count == 0 then return nil end
 counter.count = math.max(counter.count - cost, 0)
+elseif kind == 7 then
+return nil
 elseif kind == 4 then
 if counter.current + counter.previous == 0 then return nil end
 local rest = cost - math.min(cost, counter.current)
@@ -1971,7 +2135,7 @@ if kind == 1 then
 write_arrival(name, counter, life_ms)
 elseif kind == 2 then
 call('SET', name, (counter.debt and 'w-' or 'w') .. instant_text(counter.ahead), 'PX', life_ms)
-elseif kind == 3 then
+elseif kind == 3 or kind == 7 then
 call('SET', name, pack('<Bdd', 67, counter.ends, counter.count), 'PX', life_until(counter.ends))
 elseif kind == 4 then
 call('SET', name, pack('<Bddd', 83, counter.idle, counter.current, counter.previous), 'PX', life_until(counter.idle))
@@ -2625,7 +2789,7 @@ return { now_us, 0, foreign, healed, reply }
   },
   /** Takes requests of any windows, each all or nothing. */
   take: {
-    digest: "1fcd28d160e878b16b9a0b3f06c48e09fda7fe2c",
+    digest: "b99f0487f7e45a6a2b4a836e0bb90c63cb953e8e",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -2668,6 +2832,7 @@ local slack_ms = 1000
 local exact_entries = 256
 local values = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
 local counters, needed_ms, foreign = {}, {}, 0
+local distinct = {}
 local function read_arrival(value)
 local counter = { ahead = 0 }
 local number = value and tonumber(value)
@@ -2771,7 +2936,7 @@ if not counter then
 local value = values[key]
 if kind <= 2 then
 counter = read_arrival(value)
-elseif kind == 3 then
+elseif kind == 3 or kind == 7 then
 local ends, count = read_packed(value, 67, '<Bdd', 17)
 counter = { ends = ends, count = count }
 elseif kind == 4 then
@@ -2785,7 +2950,7 @@ end
 counters[key] = counter
 needed_ms[key] = kind == 3 and a < 0 and 2 * once_ms or life_ms
 end
-if kind == 3 then
+if kind == 3 or kind == 7 then
 local latest = a > 0 and aligned_end(a) or a == 0 and ceil(now_ms) + once_ms or c
 if counter.ends > latest then counter.ends, counter.misfit = latest, true end
 if counter.ends <= now_ms then counter.count = 0 end
@@ -2836,6 +3001,8 @@ local fits = cost <= capacity and counter.previous * until_end + (counter.curren
 return fits, counter.idle, counter.current, counter.previous, 0
 elseif kind == 6 then
 return true, counter.updated, counter.denied, 0, 0
+elseif kind == 7 then
+return distinct.look(counter, capacity, b, c)
 end
 local entries, used, wait_ms = counter.entries, counter.used, 0
 if used + cost <= capacity or cost > capacity then
@@ -2873,6 +3040,8 @@ counter.ends = end_of_count(counter, a, b, c)
 counter.count = math.max(counter.count, math.min(counter.count + cost, 2 * capacity))
 elseif kind == 4 then
 counter.current = math.max(counter.current, math.min(counter.current + cost, 2 * capacity))
+elseif kind == 7 then
+distinct.take(counter, a, b, c)
 else
 local bounded = math.min(cost, 2 * capacity - counter.used)
 if bounded > 0 then add_entry(counter, bounded, a) end
@@ -2888,6 +3057,8 @@ return given
 elseif kind == 3 then
 if counter.count == 0 then return nil end
 counter.count = math.max(counter.count - cost, 0)
+elseif kind == 7 then
+return nil
 elseif kind == 4 then
 if counter.current + counter.previous == 0 then return nil end
 local rest = cost - math.min(cost, counter.current)
@@ -2940,7 +3111,7 @@ if kind == 1 then
 write_arrival(name, counter, life_ms)
 elseif kind == 2 then
 call('SET', name, (counter.debt and 'w-' or 'w') .. instant_text(counter.ahead), 'PX', life_ms)
-elseif kind == 3 then
+elseif kind == 3 or kind == 7 then
 call('SET', name, pack('<Bdd', 67, counter.ends, counter.count), 'PX', life_until(counter.ends))
 elseif kind == 4 then
 call('SET', name, pack('<Bddd', 83, counter.idle, counter.current, counter.previous), 'PX', life_until(counter.idle))
@@ -2975,6 +3146,74 @@ if not values[key] then absent[#absent + 1] = KEYS[key] end
 end
 if #absent == 0 then return foreign end
 return foreign + call('EXISTS', unpack(absent))
+end
+local exact_values, sketch_bytes = 1536, 12304
+local empty_sketch_head = 'HYLL\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\128'
+local raised = {}
+local function has_value(text, value)
+local from = 2
+while true do
+local found = string.find(text, value, from, true)
+if not found then return false end
+if found % 8 == 2 then return true end
+from = found + 1
+end
+end
+local function is_sketch(text)
+return #text == sketch_bytes and string.sub(text, 1, 5) == 'HYLL\\0'
+end
+local function is_new(counter, place, c)
+if counter.count == 0 then return true end
+local key = floor(c / 65536)
+local text = values[key]
+if text and byte(text) == 86 and #text % 8 == 1 then return not has_value(text, ARGV[c % 65536]) end
+if text and is_sketch(text) then
+local register, rank = floor(place / 64), place % 64
+local bits = register * 6
+local first, second = byte(text, 17 + floor(bits / 8), 18 + floor(bits / 8))
+local held = floor((first + 256 * (second or 0)) / 2 ^ (bits % 8)) % 64
+return held < rank and (raised[key * 16384 + register] or 0) < rank
+end
+if text then foreign = foreign + 1 end
+counter.count = 0
+return true
+end
+local function blur(name, text, life_ms)
+call('SET', name, empty_sketch_head .. string.rep('\\0', sketch_bytes - 16), 'PX', life_ms)
+for from = 2, #text, 800 do
+local some = {}
+for position = from, math.min(from + 792, #text), 8 do some[#some + 1] = string.sub(text, position, position + 7) end
+call('PFADD', name, unpack(some))
+end
+end
+local function add_value(counter, place, c)
+local key, value = floor(c / 65536), ARGV[c % 65536]
+local name, life_ms = KEYS[key], life_until(counter.ends)
+if counter.count == 0 then
+values[key] = 'V' .. value
+call('SET', name, values[key], 'PX', life_ms)
+counter.count = 1
+elseif byte(values[key]) == 86 and #values[key] < 8 * exact_values then
+values[key] = values[key] .. value
+call('APPEND', name, value)
+counter.count = counter.count + 1
+else
+local is_exact = byte(values[key]) == 86
+if is_exact then blur(name, values[key], life_ms) end
+call('PFADD', name, value)
+if is_exact then values[key] = call('GET', name) end
+raised[key * 16384 + floor(place / 64)] = place % 64
+counter.count = math.max(counter.count, floor(call('PFCOUNT', name) / 1.025))
+end
+end
+function distinct.look(counter, capacity, place, c)
+local new = is_new(counter, place, c)
+return not new or counter.count < capacity, counter.ends, counter.count, new and 1 or 0, 0
+end
+function distinct.take(counter, per_ms, place, c)
+if not is_new(counter, place, c) then return end
+if counter.count == 0 then counter.ends = aligned_end(per_ms) end
+add_value(counter, place, c)
 end
 local longest_block_ms = 31622400000
 local latest_moment_us = 9007199254740992
@@ -3068,7 +3307,7 @@ taken[14], taken[15], taken[16] = tonumber(limit) or 0, tonumber(per_ms) or 0, n
 end
 local function never_fits(kind, cost, capacity, a)
 if kind <= 2 then return a >= 1e300 end
-return cost > capacity or kind == 3 and a == 0
+return kind ~= 7 and cost > capacity or kind == 3 and a == 0
 end
 local kinds, groups, charging, keys, block_keys, mark_keys = {}, {}, {}, {}, {}, {}
 local costs, capacities, as, bs, cs, block_fors, lives, curable, refusing = {}, {}, {}, {}, {}, {}, {}, {}, {}
@@ -3160,7 +3399,7 @@ elseif charging[step] == 1 then
 local counter, cost, c = counters[key], costs[step], cs[step]
 take(kind, counter, cost, capacities[step], a, bs[step], c)
 touch(key, kind, a, lives[step])
-if taken then
+if taken and kind ~= 7 then
 local noted = note_taken(key, mark_keys[step], kind, counter, cost, a, bs[step], receipt, ARGV[own + 3] + 0)
 taken[#taken + 1] = noted
 if flags >= 4 then note_held(noted, ARGV[own + 5 + step], capacities[step], c, lives[step]) end

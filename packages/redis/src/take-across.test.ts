@@ -51,6 +51,61 @@ describe("a request across places", () => {
     expect(await remaining(store)).toEqual([9, 0]);
   });
 
+  it("notes a distinct value only if every other place has room", async () => {
+    const store = await open();
+    const users = compileTestLimit({
+      algorithm: "fixed_window",
+      windows: [testWindow(2, hourMs)],
+      by: ["tenant"],
+      distinct: "user",
+    });
+    const agents = compileTestLimit({
+      algorithm: "fixed_window",
+      windows: [testWindow(1, hourMs)],
+      by: ["ip"],
+      distinct: "agent",
+    });
+    const both = (user: string, ...more: readonly ResolvedLimit[]) => [
+      { ...resolvedLimit(users, "acme"), value: user },
+      ...more,
+    ];
+    const left = async (limit: ResolvedLimit) => (await store.peek([limit])).outcomes[0]!.remaining;
+    const [newUser] = both("new");
+    const agentFrom = (from: string, agent: string) => ({ ...resolvedLimit(agents, from), value: agent });
+
+    expect((await store.take(both("a", resolvedLimit(ip, "1.1.1.1")))).taken).toBe(true);
+    for (let i = 0; i < 3; i++)
+      expect((await store.take(both("b", resolvedLimit(ip, "1.1.1.1")))).taken, "the address has no room").toBe(false);
+    expect(await left(newUser!), "b was not noted").toBe(1);
+
+    expect((await store.take(both("a", agentFrom("2.2.2.2", "curl")))).taken).toBe(true);
+    for (let i = 0; i < 3; i++)
+      expect((await store.take(both("c", agentFrom("2.2.2.2", "wget")))).taken, "a second agent").toBe(false);
+    expect(await left(newUser!), "c was not noted").toBe(1);
+    expect((await store.take(both("d", agentFrom("3.3.3.3", "curl")))).taken).toBe(true);
+    for (let i = 0; i < 3; i++)
+      expect((await store.take(both("e", agentFrom("4.4.4.4", "curl")))).taken, "a third user").toBe(false);
+    expect(await left(agentFrom("4.4.4.4", "x")), "no agent was noted").toBe(1);
+  });
+
+  it("gives back by a receipt all but distinct values", async () => {
+    const store = await open();
+    const users = compileTestLimit({
+      algorithm: "fixed_window",
+      windows: [testWindow(2, hourMs)],
+      by: ["tenant"],
+      distinct: "user",
+    });
+    const user = { ...resolvedLimit(users, "acme"), value: "a" };
+    const { receipt } = await store.take([user, resolvedLimit(ip, "1.1.1.1")], { receipt: true });
+    expect(await store.give(receipt!)).toBe(true);
+    const after = await store.peek([{ ...user, value: "b" }, resolvedLimit(ip, "1.1.1.1")]);
+    expect(after.outcomes.map((one) => one.remaining)).toEqual([1, 1]);
+    const hold = await store.take([user, resolvedLimit(ip, "1.1.1.1")], { receipt: true, holdMs: 5000 });
+    expect(await store.holds.commit(hold.receipt!, 0, true)).toMatchObject({ state: "settled" });
+    expect((await store.peek([resolvedLimit(ip, "1.1.1.1")])).outcomes[0]!.remaining).toBe(1);
+  });
+
   it("leaves nothing behind for long but its counters", async () => {
     const store = await open();
     await store.take(asked);

@@ -67,6 +67,10 @@ export function splitByLane(
   return parts;
 }
 
+function notesValues({ limits }: Part): boolean {
+  return limits.some(({ limit }) => limit.distinct !== undefined);
+}
+
 /** A part that was taken, and its answer. */
 export interface TakenPart {
   readonly part: Part;
@@ -129,8 +133,8 @@ export class AcrossTake {
   /** All parts of a group, or none. */
   async #takeGroup(group: readonly Part[]): Promise<boolean> {
     const taken: TakenPart[] = [];
-    const inOrder = this.#deniers.sort(group);
     try {
+      const inOrder = await this.#sort(group);
       for (let i = 0; i < inOrder.length; i++) {
         const part = inOrder[i]!;
         const answer = await this.#asker.take(part, i === inOrder.length - 1);
@@ -149,6 +153,21 @@ export class AcrossTake {
       this.#held.push(one);
     }
     return true;
+  }
+
+  /**
+   * Distinct values come last, because nothing takes them back. If they live in several slots, the one that has no room
+   * comes first: only a request in between can then leave a value noted although the rest denies.
+   */
+  async #sort(group: readonly Part[]): Promise<readonly Part[]> {
+    const sorted = this.#deniers.sort(group);
+    const noting = sorted.filter(notesValues);
+    if (noting.length === 0) return sorted;
+    const others = sorted.filter((part) => !notesValues(part));
+    if (noting.length === 1) return [...others, ...noting];
+    const peeked = await Promise.all(noting.map((part) => this.#asker.peek(part)));
+    const hasRoom = (at: number): boolean => peeked[at]!.outcomes.every(({ fits }) => fits === "now");
+    return [...others, ...noting.filter((_, at) => !hasRoom(at)), ...noting.filter((_, at) => hasRoom(at))];
   }
 
   async #deny(denying: Part, denial: Answer, taken: readonly TakenPart[], rest: readonly Part[]): Promise<void> {

@@ -4,6 +4,7 @@ import type { OneOutcome } from "../counters/single-takes.ts";
 import { findDeciding, leastRemaining, limitDecision, shadowDenials, usedUnits } from "../decision/combine-outcomes.ts";
 import { CountedDecision } from "../decision/counted-decision.ts";
 import type { Decision, LimitDecision, ShadowDenial } from "../decision/decision.ts";
+import { describeDistinct } from "../decision/describe-distinct.ts";
 import type { LimiterWatch } from "../decision/limiter-watch.ts";
 import { type Standing, SubjectStates, untroubled } from "../decision/subject-states.ts";
 import { refusedDecision, unlimitedDecision } from "../decision/uncounted-decision.ts";
@@ -47,7 +48,8 @@ export class DecisionMaker {
     const standing = this.#isUntroubled(limit, outcome, used)
       ? untroubled
       : this.#observe(limit, subject, cost, outcome, used, answer.atMs, preview || answer.replayed);
-    const brief = decideBy(limit, cost, outcome, remaining, used, standing, answer.atMs, shadow, asked);
+    const counted = decideBy(limit, cost, outcome, remaining, used, standing, answer.atMs, shadow, asked);
+    const brief = limit.distinct === undefined ? counted : withDistinct(counted, limit.distinct.dimension);
     const decision =
       request.details !== true && answer.receipt === undefined && answer.records === undefined
         ? brief
@@ -140,6 +142,10 @@ function decideBy(
 ): Decision {
   const { window } = outcome;
   return new CountedDecision(limit, window, cost, outcome, remaining, used, standing, atMs, shadow, preview, replayed);
+}
+
+function withDistinct(decision: Decision, dimension: string): Decision {
+  return { ...decision, distinct: describeDistinct(dimension, decision.limit ?? 0) };
 }
 
 function withDetails(

@@ -2,6 +2,7 @@ import type { CounterStore } from "../counters/counter-store.ts";
 import type { Problem } from "../errors.ts";
 import type { PolicySet } from "../policy/policy.ts";
 import { problemsError } from "../shape/reading.ts";
+import { checkDistinct } from "./check-distinct.ts";
 
 const needsDatabase =
   "is strong, and there is no SQL database to count in: give sluice serve --store or --strong-counters, or a limiter " +
@@ -9,9 +10,11 @@ const needsDatabase =
 
 /**
  * Prepares counters for policies that are about to be used. Throws `invalid_policies` if any has `counters: strong`, and
- * these counters are not: a policy that is to lose nothing is never counted by less.
+ * these counters are not: a policy that is to lose nothing is never counted by less. The same for distinct values.
  */
-export function prepareCounters(counters: CounterStore, { policies, fallback }: PolicySet): void {
+export function prepareCounters(counters: CounterStore, set: PolicySet): void {
+  checkDistinct(set, counters);
+  const { policies, fallback } = set;
   const problems: Problem[] = [];
   for (const [index, policy] of policies.entries())
     if (policy.counters === "strong")

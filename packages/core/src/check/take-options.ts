@@ -23,8 +23,10 @@ export function createTakeOptions(
   };
 }
 
-/** What a request id is bound to: the policies, their counters and the cost, in any order. */
+/** What a request id is bound to: the policies, their counters, the cost and distinct values, in any order. */
 export function renderFingerprint(limits: readonly ResolvedLimit[]): string {
-  const parts = limits.map(({ limit, subject, cost }) => `${limit.identity}\n${cost}\n${subject.length}\n${subject}`);
+  const parts = limits.map(
+    ({ limit, subject, cost, value = "" }) => `${limit.identity}\n${cost}\n${subject.length}\n${subject}${value}`,
+  );
   return parts.sort().join("\n");
 }

@@ -9,6 +9,8 @@ export interface ResolvedLimit {
   readonly subject: string;
   /** At least 1; for `charge` also below 0, a credit. */
   readonly cost: number;
+  /** Of a limit on distinct values: the value that this request has; "" if it lacks the dimension. */
+  readonly value?: string | undefined;
   /**
    * 0 for enforced limits. The limits of each shadow policy form a separate group above 0, which is all or nothing on
    * its own and is taken only if group 0 is.
@@ -143,6 +145,10 @@ export interface WindowReading {
  *   is idle.
  * - `forget` is `reset` limited to what this process holds, without asking a server. Absent: it holds nothing.
  * - `read` returns how each window stands.
+ * - `distinct`: windows of the kind `distinct` count different values (`ResolvedLimit.value`) instead of cost. A value
+ *   seen in the window passes free; a new one passes while the count is below the limit, and is noted once the whole
+ *   request is taken. What is noted stays for the window: `give` and credits leave it, and there is no receipt for it.
+ *   Absent: this store cannot count them, and policies with such limits are refused.
  *
  * - `holds` settles takes that were made as holds. Absent: this store keeps none.
  * - `useStrong` is called by a limiter before it uses policies, with whether any has `counters: strong`. Absent: these
@@ -158,6 +164,7 @@ export interface CounterStore {
   readonly leases?: boolean | undefined;
   /** Whether this store reports its outages, by a warning or to a listener, so that callers need not. Absent: false. */
   readonly reportsOutages?: boolean | undefined;
+  readonly distinct?: boolean | undefined;
   take(limits: readonly ResolvedLimit[], options?: TakeOptions): TakeAnswer | Promise<TakeAnswer>;
   peek(limits: readonly ResolvedLimit[], options?: PeekOptions): TakeAnswer | Promise<TakeAnswer>;
   give(receipt: Receipt): boolean | Promise<boolean>;

@@ -77,7 +77,7 @@ export class Holds implements HoldStore {
     if (hold === undefined || hold.state === "settled") return this.#answer(hold, true);
     hold.actual = Math.max(hold.actual, actual);
     for (const held of hold.windows) if (hold.actual > held.charged) this.#charge(held, hold.actual, nowMs);
-    this.#windows.trimLogs(nowMs);
+    this.#windows.trim(nowMs);
     if (!last) return this.#answer(hold, false);
     if (hold.state === "held") {
       this.#giveBack(hold, nowMs);

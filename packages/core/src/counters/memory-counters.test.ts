@@ -1,10 +1,16 @@
 import { describe, it } from "vitest";
 import { ManualClock } from "../clock.ts";
-import { centralCountersContract, conversationStartMs, counterStoreContract, holdsContract } from "../testing/index.ts";
+import {
+  centralCountersContract,
+  conversationStartMs,
+  counterStoreContract,
+  distinctContract,
+  holdsContract,
+} from "../testing/index.ts";
 import { MemoryCounters } from "./memory-counters.ts";
 
 describe("counters in memory keep the contract", () => {
-  for (const promise of [...counterStoreContract, ...centralCountersContract, ...holdsContract]) {
+  for (const promise of [...counterStoreContract, ...centralCountersContract, ...holdsContract, ...distinctContract]) {
     it(promise.name, () =>
       promise.run(() => {
         const clock = new ManualClock(conversationStartMs, 12_345);

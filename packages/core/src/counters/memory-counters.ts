@@ -89,6 +89,7 @@ export interface MemoryCountersStats {
  */
 export class MemoryCounters implements CentralCounters, SingleTakes, SeveralTakes {
   readonly local = true;
+  readonly distinct = true;
   readonly useStrong: CentralCounters["useStrong"];
   readonly #clock: SteadyClock;
   readonly #budget: CounterBudget;
@@ -241,18 +242,19 @@ export class MemoryCounters implements CentralCounters, SingleTakes, SeveralTake
 
   charge(limits: readonly ResolvedLimit[]): void {
     const nowMs = this.#clock.now();
-    for (const { subject, windows, cost } of limits) {
+    for (const { subject, windows, cost, value = "" } of limits) {
       hashText(subject, this.#subject);
       for (const window of windows) {
         if (!window.charges) continue;
         const lo = this.#lo(window);
         const hi = this.#hi(window);
         if (cost < 0) this.#credit(window, lo, hi, -cost, nowMs);
+        else if (window.kind === "distinct") this.#planned.chargeValue(window, lo, hi, value, nowMs);
         else if (this.#windows.charge(window, lo, hi, cost, nowMs, this.#clock.originMs) === "placed")
           this.#receipts.begin(window, lo, hi);
       }
     }
-    this.#windows.trimLogs(nowMs);
+    this.#windows.trim(nowMs);
   }
 
   block(limits: readonly ResolvedLimit[], forMs: number): void {

@@ -60,7 +60,7 @@ export class PlannedTakes {
     const steps: PlanStep[] = [];
     let refused: Set<number> | undefined;
     for (let i = 0; i < limits.length; i++) {
-      const { limit, windows, subject, cost, group } = limits[i]!;
+      const { limit, windows, subject, cost, value, group } = limits[i]!;
       hashText(subject, this.#subject);
       const blockedMs = limit.blockable ? this.#blocks.leftMs(limit, this.#subject, nowMs) : 0;
       for (let w = 0; w < windows.length; w++) {
@@ -68,7 +68,8 @@ export class PlannedTakes {
         const lo = this.#subject.lo ^ window.hashLo;
         const hi = this.#subject.hi ^ window.hashHi || 1;
         const at = this.#windows.find(window, lo, hi);
-        const verdict = this.#windows.verdict(window, at, cost, nowMs, this.#clock.originMs);
+        const worth = limit.distinct === undefined ? cost : this.#windows.distinct.worth(at, value ?? "", nowMs);
+        const verdict = this.#windows.verdict(window, at, worth, nowMs, this.#clock.originMs);
         const step: PlanStep = {
           limit: i,
           window,
@@ -158,15 +159,31 @@ export class PlannedTakes {
       }
     }
     for (const step of plan.steps) {
-      const { group, cost } = limits[step.limit]!;
+      const { group, cost, value } = limits[step.limit]!;
       const { window, lo, hi, verdict } = step;
       if (!window.charges || !isTaken(plan, group)) continue;
       const at = foundHolds ? step.at : this.#windows.find(window, lo, hi);
       if (at < 0) continue;
       this.#windows.take(window, at, verdict, cost, nowMs);
+      if (window.kind === "distinct") {
+        // Nothing takes a value back, so no receipt has it.
+        this.#windows.distinct.add(at, value ?? "", verdict.word0, nowMs);
+        continue;
+      }
       taken?.push({ window, lo, hi, cost, takenMs: nowMs, word0: verdict.word0 });
     }
-    this.#windows.trimLogs(nowMs);
+    this.#windows.trim(nowMs);
+  }
+
+  /** Notes a value whether it fits or not. */
+  chargeValue(window: CompiledWindow, lo: number, hi: number, value: string, nowMs: number): void {
+    const found = this.#windows.find(window, lo, hi);
+    const at = found >= 0 ? found : this.#windows.place(window, lo, hi, nowMs);
+    if (at < 0) return;
+    const worth = this.#windows.distinct.worth(at, value, nowMs);
+    const verdict = this.#windows.verdict(window, at, worth, nowMs, this.#clock.originMs);
+    this.#windows.take(window, at, verdict, worth, nowMs);
+    this.#windows.distinct.add(at, value, verdict.word0, nowMs);
   }
 
   /**

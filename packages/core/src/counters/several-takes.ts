@@ -24,9 +24,12 @@ export interface SeveralTakes {
   takeSeveral(limits: readonly AskedAgain[], count: number): Readonly<SeveralOutcome>;
 }
 
-/** Whether windows are for `SeveralTakes`. Logs are changed where they are; a limit without windows is for tiers of other subjects. */
+/** Whether windows are for `SeveralTakes`. Logs and values are changed where they are; a limit without windows is for tiers of other subjects. */
 export function areTaken(windows: readonly CompiledWindow[]): boolean {
-  for (let i = 0; i < windows.length; i++) if (windows[i]!.kind === "log") return false;
+  for (let i = 0; i < windows.length; i++) {
+    const { kind } = windows[i]!;
+    if (kind === "log" || kind === "distinct") return false;
+  }
   return windows.length > 0;
 }
 

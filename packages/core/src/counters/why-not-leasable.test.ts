@@ -32,6 +32,7 @@ describe("whyNotLeasable", () => {
     ["one that exceeds nothing", { max_overshoot: 0 }, "exact"],
     ["a limit that blocks", { limits: [{ windows: "10/s", block_for: "1s" }] }, "blockable"],
     ["one that is blocked by hand", { limits: [{ windows: "10/s", blockable: true }] }, "blockable"],
+    ["distinct values", { limits: [{ by: "tenant", distinct: "user", windows: "10/s" }] }, "distinct"],
     ["a sliding log", { limits: [{ windows: "10/s", algorithm: "sliding_log" }] }, "sliding_log"],
     ["a one-off quota", { limits: [{ windows: ["10/s", "10 once"] }] }, "one_off"],
     ["a bucket that nothing flows into", { limits: [{ windows: "0/s burst 10" }] }, "one_off"],

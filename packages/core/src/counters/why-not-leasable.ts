@@ -14,6 +14,8 @@ export type NotLeasable =
   | "local"
   /** A sliding log is chosen to be exact. */
   | "sliding_log"
+  /** A new value and one seen before differ in cost, which a lease cannot know. */
+  | "distinct"
   /** Lost units of a one-off quota are lost for good. */
   | "one_off";
 
@@ -27,6 +29,7 @@ export function whyNotLeasable({ limit, windows }: Pick<ResolvedLimit, "limit" |
   if (limit.local) return "local";
   for (const { kind, perMs, charges } of windows) {
     if (kind === "log") return "sliding_log";
+    if (kind === "distinct") return "distinct";
     if (perMs === Number.POSITIVE_INFINITY) return "one_off";
     if (!charges) return "shared";
   }

@@ -22,6 +22,7 @@ import type { WindowVerdict, WritableVerdict } from "../algorithms/window-verdic
 import type { CompiledWindow, CounterKind } from "../limits/compiled-limit.ts";
 import type { CounterOwners } from "./counter-owners.ts";
 import { type CounterBudget, CounterTable } from "./counter-table.ts";
+import { DistinctCounters } from "./distinct-counters.ts";
 import type { Credited, OutstandingWindow } from "./receipts.ts";
 
 /** Bytes of a log besides its entries, and of one entry: estimates that err on the large side. */
@@ -43,6 +44,7 @@ export class WindowCounters {
   readonly #counts: CounterTable;
   readonly #slidings: CounterTable;
   readonly #logTable: CounterTable;
+  readonly distinct: DistinctCounters;
   readonly #logs: (SlidingLog | undefined)[] = [];
   readonly #freeLogs: number[] = [];
   #logBytes = 0;
@@ -55,6 +57,7 @@ export class WindowCounters {
     this.#counts = budget.watch(new CounterTable(2, budget));
     this.#slidings = budget.watch(new CounterTable(3, budget));
     this.#logTable = budget.watch(new CounterTable(2, budget, (numbers, at) => this.#forgetLog(numbers[at + 1]!)));
+    this.distinct = new DistinctCounters(budget);
   }
 
   /** Where arrival times are. */
@@ -66,7 +69,7 @@ export class WindowCounters {
     return this.#findTable(window.kind).find(lo, hi);
   }
 
-  /** How the window stands to a cost. Changes nothing. Into a new verdict, or `into` one, unless the window is a log. */
+  /** How the window stands to a cost, or to what a value is worth to it. Changes nothing. Into a new verdict, or `into` one, unless the window is a log. */
   verdict(
     window: CompiledWindow,
     at: number,
@@ -90,6 +93,8 @@ export class WindowCounters {
           : decideSliding(window, numbers[at]!, numbers[at + 1]!, numbers[at + 2]!, cost, nowMs, originMs, into);
       case "log":
         return decideLog(window, absent ? undefined : this.#logs[numbers[at + 1]!], cost, nowMs);
+      case "distinct":
+        return this.distinct.verdict(window, at, cost, nowMs, originMs, into);
     }
   }
 
@@ -99,9 +104,9 @@ export class WindowCounters {
    */
   place(window: CompiledWindow, lo: number, hi: number, nowMs: number): number {
     const table = this.#findTable(window.kind);
-    if (window.kind === "log" && !this.#hasRoomForLogs()) {
-      this.trimLogs(nowMs);
-      if (!this.#hasRoomForLogs()) {
+    if (!this.#hasRoomFor(window.kind)) {
+      this.trim(nowMs);
+      if (!this.#hasRoomFor(window.kind)) {
         this.#budget.refused += 1;
         return -1;
       }
@@ -111,6 +116,7 @@ export class WindowCounters {
     table.setLeft(at, 0);
     table.numbers[at] = Number.POSITIVE_INFINITY;
     if (window.kind === "log") table.numbers[at + 1] = this.#createLog();
+    else if (window.kind === "distinct") table.numbers[at + 1] = this.distinct.create();
     return at;
   }
 
@@ -211,6 +217,10 @@ export class WindowCounters {
           const bounded = Math.min(cost, 2 * window.capacity - log.total);
           if (bounded > 0) log.add(nowMs, bounded, window.perMs);
         });
+        break;
+      case "distinct":
+        // Charged by their value: see `PlannedTakes.chargeValue`.
+        break;
     }
     const { remaining } = this.verdict(window, at, 1, nowMs, originMs);
     table.setLeft(at, remaining / window.capacity);
@@ -280,6 +290,8 @@ export class WindowCounters {
         });
         return removed ? cost : 0;
       }
+      case "distinct":
+        return 0;
     }
   }
 
@@ -304,14 +316,22 @@ export class WindowCounters {
         const log = at < 0 ? undefined : this.#logs[this.#logTable.numbers[at + 1]!];
         return { entries: log?.countAt(nowMs, window.perMs) ?? 0 };
       }
+      case "distinct":
+        return { values: this.distinct.count(at, nowMs) };
     }
   }
 
-  /** Logs are the only counters that grow in place: if they outgrow the bound, some of them go. */
-  trimLogs(nowMs: number): void {
+  /** Logs and distinct values are the only counters that grow in place: if they outgrow the bound, some of them go. */
+  trim(nowMs: number): void {
+    if (this.distinct.table.count > 1) this.distinct.trim(nowMs);
     for (let dropped = 0; dropped < 4 && !this.#hasRoomForLogs() && this.#logTable.count > 1; dropped++) {
       if (!this.#logTable.evictWithin(0, nowMs)) return;
     }
+  }
+
+  #hasRoomFor(kind: CounterKind): boolean {
+    if (kind === "distinct") return this.distinct.hasRoom;
+    return kind !== "log" || this.#hasRoomForLogs();
   }
 
   #hasRoomForLogs(): boolean {
@@ -328,6 +348,8 @@ export class WindowCounters {
         return this.#slidings;
       case "log":
         return this.#logTable;
+      case "distinct":
+        return this.distinct.table;
     }
   }
 
@@ -387,6 +409,8 @@ export class WindowCounters {
         });
         return before === 0 ? undefined : { emptied: left === 0, givenMs: 0 };
       }
+      case "distinct":
+        return undefined;
     }
   }
 

@@ -2,6 +2,7 @@ import type { Fit, LimitOutcome, LimitRecord, ResolvedLimit } from "../counters/
 import { saysMore } from "../counters/take-plan.ts";
 import type { CompiledWindow } from "../limits/compiled-limit.ts";
 import type { DecisionReason, LimitDecision, ShadowDenial } from "./decision.ts";
+import { describeDistinct } from "./describe-distinct.ts";
 
 /**
  * The limit that decides the whole request: for a denial the one with the longest wait, for an allowance the one with
@@ -19,13 +20,22 @@ export function findDeciding(
   return speaking < 0 ? undefined : { limit: limits[speaking]!, outcome: outcomes[speaking]!, index: speaking };
 }
 
-/** The largest cost that would pass now: the least that any enforced limit has left. */
+/**
+ * The largest cost that would pass now: the least that any enforced limit has left. A limit on distinct values lets any
+ * cost through, or none. If there are only such limits, it is how many new values may still come.
+ */
 export function leastRemaining(limits: readonly ResolvedLimit[], outcomes: readonly LimitOutcome[]): number {
   let least = Number.POSITIVE_INFINITY;
+  let values = Number.POSITIVE_INFINITY;
   for (let i = 0; i < limits.length; i++) {
-    if (limits[i]!.group === 0) least = Math.min(least, outcomes[i]!.remaining);
+    const { limit, group } = limits[i]!;
+    if (group !== 0) continue;
+    const { fits, remaining } = outcomes[i]!;
+    if (limit.distinct === undefined) least = Math.min(least, remaining);
+    else values = Math.min(values, fits === "now" ? remaining : 0);
+    if (limit.distinct !== undefined && fits !== "now") least = 0;
   }
-  return least;
+  return least === Number.POSITIVE_INFINITY ? values : least;
 }
 
 export function decisionReason(fits: Fit): DecisionReason {
@@ -64,6 +74,7 @@ export function limitDecision(
     scope: limit.scope,
     subject,
     algorithm: limit.source.algorithm,
+    ...(limit.distinct && { distinct: describeDistinct(limit.distinct.dimension, window.capacity) }),
     allowed: fits === "now",
     reason: decisionReason(fits),
     window: window.source,

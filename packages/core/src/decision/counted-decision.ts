@@ -65,7 +65,7 @@ const noiseMs = 2 ** -10;
  * the next whole one is safe.
  */
 function findResetAt({ kind }: CompiledWindow, atMs: number, resetAfterMs: number): number {
-  const isAligned = kind === "count" || kind === "sliding";
+  const isAligned = kind === "count" || kind === "sliding" || kind === "distinct";
   return isAligned ? Math.floor(atMs + resetAfterMs + noiseMs) : Math.ceil(atMs + resetAfterMs);
 }
 

@@ -39,6 +39,8 @@ export interface LimitDecision {
   readonly scope: string;
   readonly subject: string;
   readonly algorithm: Algorithm;
+  /** Present if the limit counts distinct values. */
+  readonly distinct?: DistinctCount | undefined;
   readonly allowed: boolean;
   readonly reason: DecisionReason;
   /** The most restrictive window. */
@@ -71,6 +73,16 @@ export interface ShadowDenial {
   readonly retryAfterMs: number | undefined;
 }
 
+/**
+ * Of a limit on distinct values. Its `limit`, `remaining` and `used` count values of `dimension`, whatever the cost:
+ * `remaining` is how many new ones may still come.
+ */
+export interface DistinctCount {
+  readonly dimension: string;
+  /** Up to which share of `limit` more values may pass, because they are estimated. 0: they are counted exactly. */
+  readonly error: number;
+}
+
 export interface QueuePlace {
   /** 1 is the front: the cost in the bucket, including this request's. */
   readonly position: number;
@@ -95,7 +107,8 @@ export interface Decision {
   readonly limit: number | undefined;
   /**
    * The largest cost that would pass now: the least over every enforced window and limit, whichever of them decides. A
-   * cost of `remaining` passes, one more does not.
+   * cost of `remaining` passes, one more does not. Limits on distinct values let any cost through, or none; if there are
+   * no others, this is how many new values may still come.
    */
   readonly remaining: number | undefined;
   /** The same for the deciding limit alone, over all its windows. */
@@ -113,6 +126,8 @@ export interface Decision {
    */
   readonly moreAfterMs: number | undefined;
   readonly queue: QueuePlace | undefined;
+  /** Present if the deciding limit counts distinct values. */
+  readonly distinct?: DistinctCount | undefined;
   readonly state: SubjectState;
   /** Cost denied to this subject in a row: by all nodes if the policy has `count_denials`, otherwise by this node. */
   readonly denyCount: number;

@@ -31,14 +31,14 @@ export function resolveLocal({
   const refusals: Refusal[] = [];
   let last: Policy | undefined;
   for (const resolved of limits) {
-    const { limit, subject, cost, group } = resolved;
+    const { limit, subject, cost, value, group } = resolved;
     const { policy } = limit;
     if (policy.onFailure === "closed" && group === 0) return nothing;
     if (policy.onFailure !== "local") continue;
     local ??= [];
     if (policy.localLimits === undefined) {
       const windows = resolved.windows.map((window) => findShare(limit, window));
-      local.push({ limit, windows, subject, cost, group });
+      local.push({ limit, windows, subject, cost, value, group });
     } else if (policy !== last) {
       // Limits of one policy follow each other: its local limits stand in for all of them, once.
       const candidate = candidates.find((one) => one.policy.policy === policy)!;
@@ -100,7 +100,7 @@ function findShare(limit: CompiledLimit, { source, identity }: CompiledWindow): 
   if (share?.identity !== identity) {
     const { algorithm } = limit.source;
     const part = withLabel(divideWindow(source, algorithm, limit.policy.localShare), windowLabel(source));
-    share = compileWindow(part, algorithm, identity);
+    share = compileWindow(part, limit.source, identity);
     byWindow.set(source, share);
   }
   return share;

@@ -18,7 +18,9 @@ export class CentralDenials {
   /** `lo` and `hi` name the counter, and `askedMs` is when the store was asked. */
   note(lo: number, hi: number, asked: ResolvedLimit, outcome: LimitOutcome, askedMs: number, atMs: number): void {
     this.#hotKeys.noteDenied(lo, hi);
-    const { policy, blockForMs } = asked.limit;
+    const { policy, blockForMs, distinct } = asked.limit;
+    // A value that was seen passes next to one that is denied.
+    if (distinct !== undefined) return;
     // The denial that begins a block is not the one that the block gives.
     if (blockForMs > 0 && outcome.fits === "later") return;
     if (policy.counters !== "exact") this.#local.note(lo, hi, asked, outcome, askedMs, atMs);

@@ -46,6 +46,7 @@ describe("describeCounting", () => {
     [{ counters: "exact" }, {}, "is of a policy with counters: exact"],
     [{ max_overshoot: 0 }, {}, "is of a policy with max_overshoot: 0"],
     [{}, { block_for: "1s" }, "can be blocked, and a block takes effect at once on every node"],
+    [{}, { distinct: "ip" }, "counts distinct values, and only the counters know which of them were seen"],
     [{}, { algorithm: "sliding_log" }, "is a sliding_log, which is chosen to be exact"],
     [{}, { windows: "5k once" }, "is a one-off quota, and what a node loses of it is lost for good"],
   ])("says of %j with %j why it is exact", (policy, limit, why) => {

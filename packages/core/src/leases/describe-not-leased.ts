@@ -25,6 +25,8 @@ export function describeNotLeased(of: Of, least = 1): string | undefined {
       return "is one of the local limits, which every node counts separately";
     case "sliding_log":
       return "is a sliding_log, which is chosen to be exact";
+    case "distinct":
+      return "counts distinct values, and only the counters know which of them were seen";
     case "one_off":
       return "is a one-off quota, and what a node loses of it is lost for good";
     case undefined: {

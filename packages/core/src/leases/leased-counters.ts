@@ -86,6 +86,10 @@ export class LeasedCounters implements CentralCounters, SingleTakes {
     return this.#centre.reportsOutages === true;
   }
 
+  get distinct(): boolean {
+    return this.#centre.distinct === true;
+  }
+
   get leases(): boolean {
     return this.#held.leasing;
   }

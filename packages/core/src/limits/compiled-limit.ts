@@ -9,7 +9,9 @@ export type CounterKind =
   /** sliding_window: two counts, the older one weighted. */
   | "sliding"
   /** sliding_log: every time and cost. */
-  | "log";
+  | "log"
+  /** Distinct values of a dimension: the values of a fixed window, and its end. */
+  | "distinct";
 
 /** A window, ready to decide. */
 export interface CompiledWindow {
@@ -49,6 +51,13 @@ export interface CalendarWindow {
   readonly endMs: number;
 }
 
+/** The dimension whose different values a limit counts. */
+export interface DistinctDimension {
+  readonly dimension: string;
+  /** Where its values come from, as for `segments`. */
+  readonly segment: number;
+}
+
 export interface CompiledLimit {
   readonly policy: Policy;
   readonly source: Limit;
@@ -66,6 +75,8 @@ export interface CompiledLimit {
   readonly sharesIdentity: boolean;
   /** Where each dimension's value comes from: a segment of the path for `{param}`s, else −1, the request. */
   readonly segments: readonly number[];
+  /** Undefined for limits on cost. */
+  readonly distinct: DistinctDimension | undefined;
   readonly windows: readonly CompiledWindow[];
   readonly tiers: ReadonlyMap<string, readonly CompiledWindow[]>;
   /** How long a denial blocks the subject. 0: not at all. */

@@ -43,6 +43,11 @@ describe("lintCounters", () => {
   it.each<[string, Written, string]>([
     ["a limit that blocks", { block_for: "1m" }, "can be blocked, and a block takes effect at once on every node"],
     ["one that is blocked by hand", { blockable: true }, "can be blocked"],
+    [
+      "distinct values",
+      { distinct: "ip" },
+      "counts distinct values, and only the counters know which of them were seen",
+    ],
     ["a sliding log", { algorithm: "sliding_log" }, "is a sliding_log, which is chosen to be exact"],
     ["a one-off quota", { windows: "5k once" }, "is a one-off quota, and what a node loses of it is lost for good"],
     ["a one-off quota beside a window", { windows: ["1k/s", "5k once"] }, "is a one-off quota"],

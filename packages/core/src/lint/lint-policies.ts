@@ -10,6 +10,7 @@ import { suggest } from "../shape/suggest.ts";
 import { parseCidr } from "../subject/cidr-set.ts";
 import { findNeedlessWindows } from "./find-needless-windows.ts";
 import { lintCounters } from "./lint-counters.ts";
+import { lintDistinct } from "./lint-distinct.ts";
 
 type Warn = (path: Path, message: string) => void;
 
@@ -64,8 +65,9 @@ function lintLimits(policy: Policy, limits: readonly Limit[], at: Path, warn: Wa
     const limitAt = [...at, index];
     lintSharedCounter(policy, limit, limitAt, warn);
     lintDoubleBurst(limit, limitAt, warn);
+    for (const { key, message } of lintDistinct(limit)) warn([...limitAt, key], message);
     for (const { windows, at: part } of listWindows(limit)) {
-      lintLargestCost(policy, windows, [...limitAt, ...part], warn);
+      if (limit.distinct === undefined) lintLargestCost(policy, windows, [...limitAt, ...part], warn);
       lintNeedlessWindows(limit, windows, [...limitAt, ...part], warn);
     }
   }
@@ -95,6 +97,7 @@ function lintLocalShare(policy: Policy, at: Path, warn: Warn): void {
   }
   const { endpoint, cost } = largestCost(policy);
   for (const [index, limit] of policy.limits.entries()) {
+    if (limit.distinct !== undefined) continue;
     for (const { windows, at: part } of listWindows(limit)) {
       for (const [place, window] of windows.entries()) {
         const { burst } = divideWindow(window, limit.algorithm, policy.localShare);
@@ -158,7 +161,8 @@ function lintSharedCounters(limits: readonly Limit[], at: Path, warn: Warn): voi
  */
 function counterKey(limit: Limit, { name, per }: Window): string {
   const edition = limit.onChange === "reset" ? limit.windows : undefined;
-  return JSON.stringify([limit.name ?? [limit.by, limit.algorithm], edition, name ?? per]);
+  const { by, algorithm, distinct } = limit;
+  return JSON.stringify([limit.name ?? [by, algorithm], distinct, edition, name ?? per]);
 }
 
 function lintSharedCounter({ match }: Policy, limit: Limit, at: Path, warn: Warn): void {
@@ -170,7 +174,7 @@ function lintSharedCounter({ match }: Policy, limit: Limit, at: Path, warn: Warn
 
 function lintDoubleBurst(limit: Limit, at: Path, warn: Warn): void {
   const window = limit.windows.find(({ per, limit: most }) => per.kind === "ms" && most > 0);
-  if (limit.algorithm !== "fixed_window" || window === undefined) return;
+  if (limit.algorithm !== "fixed_window" || limit.distinct !== undefined || window === undefined) return;
   warn(
     [...at, "algorithm"],
     `is fixed_window, which lets twice the limit through around the end of a window (${2 * window.limit} for ${renderWindow(window)}); sliding_window does not`,
@@ -260,14 +264,14 @@ const whenMissing: Readonly<Record<Limit["missing"], string>> = {
 
 function dimensionsIn(policy: Policy, at: Path): readonly NamedDimension[] {
   const ofLimits = (limits: readonly Limit[], key: string): readonly NamedDimension[] =>
-    limits.flatMap(({ by, missing }, index) =>
-      by.map((dimension, place) => ({
-        policy,
-        path: [...at, key, index, "by", place],
-        dimension,
-        otherwise: whenMissing[missing],
-      })),
-    );
+    limits.flatMap(({ by, distinct, missing }, index) => {
+      const limitAt = [...at, key, index];
+      const otherwise = whenMissing[missing];
+      const named = by.map((dimension, place) => ({ policy, path: [...limitAt, "by", place], dimension, otherwise }));
+      if (distinct === undefined) return named;
+      const asOne = missing === "share" ? "all requests without it count as one value" : otherwise;
+      return [...named, { policy, path: [...limitAt, "distinct"], dimension: distinct, otherwise: asOne }];
+    });
   const matched = Object.keys(policy.match.dimensions).map((dimension) => ({
     policy,
     path: [...at, "match", dimension],

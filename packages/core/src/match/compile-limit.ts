@@ -26,7 +26,7 @@ const between = "|";
 
 /** `owner` is what the limit belongs to: its policy's id, or that of the policy's local limits. */
 function limitIdentity(owner: string, limit: Limit): string {
-  const named = limit.name ?? `${limit.by.join(",")}:${limit.algorithm}`;
+  const named = limit.name ?? `${limit.by.join(",")}:${limit.distinct === undefined ? limit.algorithm : "distinct"}`;
   const identity = `${owner}${between}${named}`;
   // A limit that starts afresh when edited carries its definition in its name.
   const definition = (): string => JSON.stringify([limit.windows, limit.tiers]);
@@ -35,14 +35,16 @@ function limitIdentity(owner: string, limit: Limit): string {
 
 /**
  * What tells the windows of a limit apart: kind, length in milliseconds and name. Windows that agree in all of these
- * are numbered: `arrival:1000`, `arrival:1000#2`, `count:once`, `count:day@Europe/Berlin`, `arrival:1000:per_second`.
+ * are numbered: `arrival:1000`, `arrival:1000#2`, `count:once`, `count:day@Europe/Berlin`, `arrival:1000:per_second`,
+ * `distinct user:3600000`.
  */
 function windowNames(limit: Limit, windows: readonly Window[]): string[] {
   const seen = new Map<string, number>();
   return windows.map((window) => {
     const { per, name } = window;
     const length = per.kind === "ms" ? `${per.ms}` : per.kind === "never" ? "once" : `${per.unit}@${per.timeZone}`;
-    const base = `${findKind(window, limit.algorithm)}:${length}${name === undefined ? "" : `:${name}`}`;
+    const kind = limit.distinct === undefined ? findKind(window, limit.algorithm) : `distinct ${limit.distinct}`;
+    const base = `${kind}:${length}${name === undefined ? "" : `:${name}`}`;
     const times = (seen.get(base) ?? 0) + 1;
     seen.set(base, times);
     return times === 1 ? base : `${base}#${times}`;
@@ -58,9 +60,13 @@ function findKind(window: Window, algorithm: Algorithm): CounterKind {
   return isOnce(window) || window.limit === 0 ? "count" : kinds[algorithm];
 }
 
-export function compileWindow(window: Window, algorithm: Algorithm, identity: string): CompiledWindow {
+export function compileWindow(
+  window: Window,
+  { algorithm, distinct }: Pick<Limit, "algorithm" | "distinct">,
+  identity: string,
+): CompiledWindow {
   const { per } = window;
-  const kind = findKind(window, algorithm);
+  const kind = distinct === undefined ? findKind(window, algorithm) : "distinct";
   const perMs = windowLengthMs(window);
   const { intervalMs, fullMs, toleranceMs } =
     kind === "arrival"
@@ -97,7 +103,7 @@ const nominalMs = { day: 24 * 60 * 60 * 1000, month: 30 * 24 * 60 * 60 * 1000 };
 /** Windows of a limit, of one of its tiers, or of a subject; `identity` is the limit's. */
 export function compileWindows(identity: string, limit: Limit, windows: readonly Window[]): readonly CompiledWindow[] {
   const names = windowNames(limit, windows);
-  return windows.map((window, i) => compileWindow(window, limit.algorithm, `${identity}${between}${names[i]}`));
+  return windows.map((window, i) => compileWindow(window, limit, `${identity}${between}${names[i]}`));
 }
 
 /** Tells windows about the others that charge the same counters. */
@@ -164,7 +170,7 @@ export function compileGivenLimits(policy: Policy): readonly CompiledLimit[] {
     ...limit,
     fallback: false,
     windows: limit.windows.map(({ source, kind }) =>
-      compileWindow(source, limit.source.algorithm, `${limit.identity}${between}${kind}`),
+      compileWindow(source, limit.source, `${limit.identity}${between}${kind}`),
     ),
   }));
 }
@@ -197,6 +203,10 @@ function compileList(
       local,
       sharesIdentity: identities.filter((one) => one === identity).length > 1,
       segments: limit.by.map((dimension) => params.get(dimension) ?? -1),
+      distinct:
+        limit.distinct === undefined
+          ? undefined
+          : { dimension: limit.distinct, segment: params.get(limit.distinct) ?? -1 },
       windows: compileWindows(identity, limit, limit.windows),
       tiers: new Map(
         Object.entries(limit.tiers).map(([tier, { windows }]) => [tier, compileWindows(identity, limit, windows)]),

@@ -1,5 +1,5 @@
 import type { ResolvedLimit } from "../counters/counter-store.ts";
-import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
+import type { CompiledLimit, CompiledWindow, DistinctDimension } from "../limits/compiled-limit.ts";
 import type { Policy } from "../policy/policy.ts";
 import { rawDimension, readDimension } from "../request/read-dimension.ts";
 import { withoutEmptySegments } from "../subject/endpoint-path.ts";
@@ -38,13 +38,22 @@ class AskedLimit implements ResolvedLimit {
   readonly subject: string;
   readonly cost: number;
   readonly group: number;
+  readonly value: string | undefined;
 
-  constructor(limit: CompiledLimit, windows: readonly CompiledWindow[], subject: string, cost: number, group: number) {
+  constructor(
+    limit: CompiledLimit,
+    windows: readonly CompiledWindow[],
+    subject: string,
+    cost: number,
+    group: number,
+    value: string | undefined,
+  ) {
     this.limit = limit;
     this.windows = windows;
     this.subject = subject;
     this.cost = cost;
     this.group = group;
+    this.value = value;
   }
 }
 
@@ -70,8 +79,10 @@ export function resolveLimits(
       const path = paths[i]!;
       if (i > 0 && !hasSegments(limit, path)) continue;
       const values = readValues(limit, dimensions, path, readings > 1, ipv6PrefixBits);
-      if (onMissing !== undefined && i === 0 && values.includes("")) tellMissing(limit, values, onMissing);
-      if (limit.source.missing === "share" || !values.includes("")) {
+      const value = limit.distinct && readValue(limit.distinct, dimensions, path, readings > 1, ipv6PrefixBits);
+      const lacks = values.includes("") || value === "";
+      if (onMissing !== undefined && i === 0 && lacks) tellMissing(limit, values, value, onMissing);
+      if (limit.source.missing === "share" || !lacks) {
         const joined = joinSubject(values);
         const subject = limit.fallback ? subjectWithin(joined, values.length, domain, dimensions) : joined;
         if (subjects?.has(subject)) continue;
@@ -82,7 +93,7 @@ export function resolveLimits(
             : limit.windows;
         // The limit is for tiers alone, and the subject has none of them.
         if (windows.length === 0) continue;
-        to.push(new AskedLimit(limit, windows, subject, cost, group));
+        to.push(new AskedLimit(limit, windows, subject, cost, group, value));
       } else if (limit.source.missing === "deny") {
         to.length = before;
         return limit;
@@ -95,14 +106,24 @@ export function resolveLimits(
 /** Called for a dimension that a limit counts by and the request lacks. Must not throw. */
 export type OnMissing = (policy: Policy, dimension: string) => void;
 
-function tellMissing({ policy, source }: CompiledLimit, values: readonly string[], onMissing: OnMissing): void {
+function tellMissing(
+  { policy, source }: CompiledLimit,
+  values: readonly string[],
+  value: string | undefined,
+  onMissing: OnMissing,
+): void {
   for (let i = 0; i < values.length; i++) if (values[i] === "") onMissing(policy, source.by[i]!);
+  if (value === "") onMissing(policy, source.distinct!);
 }
 
 /** The dimensions of a limit that a request lacks. */
 export function missingIn(limit: CompiledLimit, asked: Asked, path: string): readonly string[] {
-  const values = readValues(limit, asked.dimensions, path, false, asked.ipv6PrefixBits);
-  return limit.source.by.filter((_, i) => values[i] === "");
+  const { dimensions, ipv6PrefixBits } = asked;
+  const { distinct } = limit;
+  const values = readValues(limit, dimensions, path, false, ipv6PrefixBits);
+  const missing = limit.source.by.filter((_, i) => values[i] === "");
+  const lacksValue = distinct && readValue(distinct, dimensions, path, false, ipv6PrefixBits) === "";
+  return lacksValue ? [...missing, distinct.dimension] : missing;
 }
 
 function countsByPath({ source: { by }, segments }: CompiledLimit): boolean {
@@ -124,15 +145,32 @@ export function readValues(
 ): string[] {
   const { by } = limit.source;
   const values: string[] = [];
-  for (let i = 0; i < by.length; i++) {
-    const segment = limit.segments[i]!;
-    if (segment < 0 && isAmbiguous && by[i] === "endpoint") {
-      values.push(withoutEmptySegments(path));
-      continue;
-    }
-    // A policy asked for by name need not match the path, and then takes the value it is given.
-    const fromPath = segment < 0 ? undefined : splitPath(path)[segment];
-    values.push(fromPath ?? readDimension(dimensions, by[i]!, ipv6PrefixBits));
-  }
+  for (let i = 0; i < by.length; i++)
+    values.push(readOne(by[i]!, limit.segments[i]!, dimensions, path, isAmbiguous, ipv6PrefixBits));
   return values;
+}
+
+/** The value of the dimension whose different values are counted; "" if it is missing. */
+function readValue(
+  { dimension, segment }: DistinctDimension,
+  dimensions: Asked["dimensions"],
+  path: string,
+  isAmbiguous: boolean,
+  ipv6PrefixBits: number,
+): string {
+  return readOne(dimension, segment, dimensions, path, isAmbiguous, ipv6PrefixBits);
+}
+
+function readOne(
+  dimension: string,
+  segment: number,
+  dimensions: Asked["dimensions"],
+  path: string,
+  isAmbiguous: boolean,
+  ipv6PrefixBits: number,
+): string {
+  if (segment < 0 && isAmbiguous && dimension === "endpoint") return withoutEmptySegments(path);
+  // A policy asked for by name need not match the path, and then takes the value it is given.
+  const fromPath = segment < 0 ? undefined : splitPath(path)[segment];
+  return fromPath ?? readDimension(dimensions, dimension, ipv6PrefixBits);
 }

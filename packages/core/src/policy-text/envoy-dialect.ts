@@ -282,7 +282,7 @@ class TreeReader {
     const window = plain
       ? { limit, per: length, burst: defaultBurst(limit) }
       : finishWindow({ limit, per: length, ...(burst === undefined ? undefined : { burst }) }, reading, fieldNames);
-    for (const { field, message } of window === invalid ? [] : findMisfits(window, algorithm))
+    for (const { field, message } of window === invalid ? [] : findMisfits(window, { algorithm }))
       reading.problem(message, field === "limit" ? fieldNames.limit : field);
     for (const problem of reading.problems) this.#reading.problem(problem.message, ...problem.path);
     return reading.problems.length > 0 ? invalid : window;

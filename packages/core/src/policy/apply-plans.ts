@@ -45,7 +45,7 @@ function applyPlan(policy: Policy, plan: PlacedPlanLimit, note: ApplyPlansOption
     return policy;
   }
   for (const [index, window] of plan.windows.entries())
-    for (const { field, message } of findMisfits(window, limit.algorithm))
+    for (const { field, message } of findMisfits(window, limit))
       note(plan, [...plan.path, "windows", index, field], message);
   const tiers: Limit["tiers"] = Object.assign(Object.create(null), limit.tiers, {
     [plan.plan]: { windows: plan.windows },

@@ -228,9 +228,10 @@ function checkSubjectLimit(
   const meant = limits.filter(({ name, by }) =>
     own.limit === undefined ? by.includes(dimension) : name === own.limit,
   );
-  for (const algorithm of new Set(meant.map((limit) => limit.algorithm))) {
+  const kinds = new Map(meant.map((limit) => [`${limit.algorithm} ${limit.distinct !== undefined}`, limit]));
+  for (const limit of kinds.values()) {
     for (const [index, window] of own.windows.entries()) {
-      for (const { field, message } of findMisfits(window, algorithm))
+      for (const { field, message } of findMisfits(window, limit))
         note(part, [...at, "windows", index, field], message);
     }
   }

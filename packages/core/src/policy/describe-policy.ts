@@ -37,8 +37,9 @@ function describeMatch({ match }: Policy): string {
   return parts.join(" ");
 }
 
-function describeLimit({ by, windows, tiers, blockForMs }: Limit): readonly string[] {
-  const whose = by.length === 0 ? "for all requests together" : `for each ${joinNames(by, "and")}`;
+function describeLimit({ by, distinct, windows, tiers, blockForMs }: Limit): readonly string[] {
+  const who = by.length === 0 ? "for all requests together" : `for each ${joinNames(by, "and")}`;
+  const whose = distinct === undefined ? who : `counted in different values of ${distinct}, ${who}`;
   const named = Object.entries(tiers);
   const sentences = windows.length === 0 ? [] : [`Allows ${windows.map(describeWindow).join(", and ")}, ${whose}.`];
   for (const [tier, { windows: own }] of named.slice(0, maxNamed))

@@ -56,7 +56,7 @@ describe("a share of a window", () => {
         expect(part.burst).toBeLessThanOrEqual(whole.burst);
         expect(part.limit).toBeGreaterThan(0);
         expect(part.limit).toBeLessThanOrEqual(whole.limit);
-        expect(findMisfits(part, algorithm)).toEqual([]);
+        expect(findMisfits(part, { algorithm })).toEqual([]);
         expect(divideWindow(whole, algorithm, 1)).toEqual(whole);
       }),
     );

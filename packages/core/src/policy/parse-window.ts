@@ -8,7 +8,7 @@ import { describeValue, type Invalid, invalid, type Reading } from "../shape/rea
 import { choice, described, number, parseShape, refine, type Shape, text } from "../shape/shape.ts";
 import { windowName } from "./names.ts";
 import { dayMs, duration } from "./parse-duration.ts";
-import type { Algorithm, Per, Window } from "./policy.ts";
+import type { Algorithm, Limit, Per, Window } from "./policy.ts";
 import { timeZone } from "./time-zone.ts";
 
 const maxAmount = 1e12;
@@ -182,11 +182,17 @@ export function defaultBurst(limit: number): number {
 
 const withBurst: ReadonlySet<Algorithm> = new Set(["gcra", "token_bucket", "leaky_bucket"]);
 
-/** What an algorithm cannot do with a window, and the field to blame. */
+/** What a limit cannot do with a window, by its algorithm or because it counts distinct values, and the field to blame. */
 export function findMisfits(
   window: Window,
-  algorithm: Algorithm,
+  { algorithm, distinct }: Pick<Limit, "algorithm" | "distinct">,
 ): readonly { readonly field: string; readonly message: string }[] {
+  if (distinct !== undefined && (window.per.kind !== "ms" || window.limit < 1)) {
+    if (window.per.kind === "ms")
+      return [{ field: "limit", message: `must be at least 1 distinct value, but is ${window.limit}` }];
+    const kind = window.per.kind === "never" ? "a one-off quota" : "a day or month of the calendar";
+    return [{ field: "per", message: `is ${kind}, but distinct values are counted over a fixed time, such as 1d` }];
+  }
   if (window.per.kind === "calendar" && algorithm !== "fixed_window") {
     const message = `is a day or month of the calendar, which needs algorithm fixed_window, not ${algorithm}`;
     return [{ field: "per", message }];
@@ -207,7 +213,7 @@ export function findMisfits(
 /** A window, checked against an algorithm if one is given. Throws `invalid_policies`. */
 export function parseWindow(value: unknown, algorithm?: Algorithm): Window {
   const fitting = refine(windowShape, (window, reading) => {
-    const misfits = algorithm === undefined ? [] : findMisfits(window, algorithm);
+    const misfits = algorithm === undefined ? [] : findMisfits(window, { algorithm });
     for (const { field, message } of misfits) reading.problem(message, field);
     return window;
   });

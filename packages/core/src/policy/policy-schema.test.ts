@@ -64,6 +64,7 @@ describe("policyFileSchema", () => {
       "block_for",
       "blockable",
       "by",
+      "distinct",
       "missing",
       "name",
       "on_change",

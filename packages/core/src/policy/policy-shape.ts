@@ -233,11 +233,20 @@ function checkLocal(
     reading.problem("stands in for limits, but the policy has none; write limits, or leave it out", "local_limits");
 }
 
-/** Leased units may be spent late: if nothing may be exceeded, there are no leases. */
+/** Leased units may be spent late: if nothing may be exceeded, there are no leases. A database keeps no distinct values. */
 function checkCounters(written: Common, reading: Reading): void {
   if (written.counters === "leased" && written.max_overshoot === 0)
     reading.problem(
       "is 0, so that nothing may be leased, and counters is leased; write a share above 0, such as 1%, or counters: exact",
       "max_overshoot",
     );
+  if (written.counters !== "strong") return;
+  for (const [index, { distinct }] of (written.limits ?? []).entries())
+    if (distinct !== undefined)
+      reading.problem(
+        `is ${distinct}, but counters is strong, and a database cannot count distinct values; put the limit in another policy`,
+        "limits",
+        index,
+        "distinct",
+      );
 }

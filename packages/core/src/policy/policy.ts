@@ -59,6 +59,8 @@ export interface Limit {
   /** The dimensions whose values make the subject. Empty: one counter for all requests. */
   readonly by: readonly string[];
   readonly algorithm: Algorithm;
+  /** Counts the different values of this dimension, instead of cost: an estimate above 1 536 of them. */
+  readonly distinct?: string | undefined;
   readonly windows: readonly Window[];
   /** Other windows for subjects of a tier. */
   readonly tiers: Readonly<Record<string, { readonly windows: readonly Window[] }>>;

@@ -15,6 +15,7 @@ export interface TestLimit {
   readonly maxOvershoot?: number;
   readonly onFailure?: Policy["onFailure"];
   readonly countDenials?: boolean;
+  readonly distinct?: string;
 }
 
 /** A window in short: 100 per 1 000 ms, with a burst if it differs. */
@@ -57,11 +58,13 @@ export function compileTestLimit({
   maxOvershoot = 0.01,
   onFailure = "open",
   countDenials = false,
+  distinct,
 }: TestLimit): CompiledLimit {
   const limit: Limit = {
     ...(name === undefined ? {} : { name }),
     by: by ?? ["user"],
     algorithm,
+    ...(distinct === undefined ? {} : { distinct }),
     windows,
     tiers: {},
     missing: "share",

@@ -24,6 +24,7 @@ export function countersFromClient(client: object): CounterStore {
 
 class ClientCounters implements CounterStore {
   readonly local = false;
+  readonly distinct = true;
   readonly #client: LendingClient;
   /** Undefined once the client has ended. */
   #counters: RedisCounters | undefined;

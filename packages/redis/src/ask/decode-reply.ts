@@ -4,6 +4,7 @@ import {
   createVerdict,
   decideArrival,
   decideCount,
+  decideDistinct,
   decideSliding,
   fits,
   isTaken,
@@ -287,6 +288,8 @@ function decodeVerdict(
       return decideSliding(window, one, two, three, cost, nowMs, 0);
     case "log":
       return logVerdict(window, cost, one, two, three);
+    case "distinct":
+      return decideDistinct(window, one, two, three === 1, nowMs, 0);
   }
 }
 
@@ -321,7 +324,7 @@ function readingsAt(
     const state =
       window.kind === "arrival"
         ? decodeQuantities(window, atMs, one + worthUnits(window, cost), 0, 0, 0)
-        : decodeQuantities(window, atMs, one, two + cost, three, four + 1);
+        : decodeQuantities(window, atMs, one, two + (window.kind === "distinct" ? three : cost), three, four + 1);
     return { window, remaining, resetAfterMs, state };
   });
 }
@@ -368,6 +371,8 @@ function decodeQuantities(
       return { current: two, previous: three, untilEndMs: one - window.perMs - nowMs };
     case "log":
       return { entries: four };
+    case "distinct":
+      return { values: two };
   }
 }
 

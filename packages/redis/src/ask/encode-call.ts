@@ -15,6 +15,7 @@ import {
   hasRecord,
   type Question,
 } from "./question.ts";
+import { encodeValue } from "./value-code.ts";
 import {
   creditUnits,
   findCode,
@@ -206,8 +207,11 @@ export function encodePlan(
     at += headBytes;
     for (const resolved of limits) {
       for (const window of resolved.windows) {
-        const marked = (takes && receipt !== undefined) || (operation === "charge" && resolved.cost < 0);
+        // Values are not given back.
+        const canGive = (takes && receipt !== undefined) || (operation === "charge" && resolved.cost < 0);
+        const marked = canGive && window.kind !== "distinct";
         writeWindow(plan, at, resolved, window, keys, names, marked, operation, serverNowMs);
+        if (window.kind === "distinct") writeValue(plan, at, resolved, window, keys, names, args);
         at += windowBytes;
       }
       if (!hasRecord(question, resolved)) continue;
@@ -271,6 +275,22 @@ function writeWindow(
   plan.writeDoubleLE(c, at + 42);
   plan.writeDoubleLE(limit.blockForMs, at + 50);
   plan.writeDoubleLE(life, at + 58);
+}
+
+/** Writes what is particular to a window of distinct values: see windows.lua. */
+function writeValue(
+  plan: Buffer,
+  at: number,
+  { subject, value = "" }: ResolvedLimit,
+  window: CompiledWindow,
+  keys: KeyList,
+  names: KeyNames,
+  args: RedisArgument[],
+): void {
+  const { bytes, place } = encodeValue(value);
+  const argument = args.push(bytes);
+  plan.writeDoubleLE(place, at + 34);
+  plan.writeDoubleLE(keys.add(names.values(findCode(window).code, subject)) * 65_536 + argument, at + 42);
 }
 
 function writeRecord(

@@ -287,7 +287,7 @@ export function questionWeight(question: Pick<Question, "operation" | "limits" |
     if (hasRecord(question, limit)) weight += 1;
     // It also reads and writes a ledger.
     if (operation === "lease") weight += 3;
-    for (const { kind } of windows) weight += kind === "log" ? 12 : 1;
+    for (const { kind } of windows) weight += kind === "log" || kind === "distinct" ? 12 : 1;
     // It also reads and writes marks.
     if (holdMs > 0) weight += windows.length;
   }

@@ -3,7 +3,7 @@ import { creditWorthMs, onceRetentionMs, worthMs } from "sluice/store";
 import { identityCode } from "../place/key-names.ts";
 
 /** Numbers of the kinds of windows, as in the scripts. */
-export const kindNumber = { arrival: 1, wideArrival: 2, count: 3, sliding: 4, log: 5, record: 6 } as const;
+export const kindNumber = { arrival: 1, wideArrival: 2, count: 3, sliding: 4, log: 5, record: 6, distinct: 7 } as const;
 
 /** Units of arrival time in a millisecond. */
 export const unitsPerMs: number = 2 ** 20;

@@ -7,6 +7,7 @@ import { createHash } from "node:crypto";
  *
  *     s:Xb0q_2RtLw:acme|u1      a counter; the same form is used for the block and the ledger of a limit
  *     s:Xb0q_2RtLw!acme|u1      its mark, while something of it may be given back
+ *     s:Xb0q_2RtLw=acme         the distinct values that it counts
  *     s:Xb0q_2RtLw?acme|u1      where its holds are noted, if it is counted in time
  *     s:i:…  s:r:…              a request id, a receipt
  *     s:h:…  s:h                a hold, and the index of all holds of the lane
@@ -14,6 +15,8 @@ import { createHash } from "node:crypto";
 export interface KeyNames {
   counter(code: string, subject: string): string;
   mark(code: string, subject: string): string;
+  /** Where the distinct values of a counter are. */
+  values(code: string, subject: string): string;
   requestId(id: string, scope?: string): string;
   receipt(name: string): string;
   hold(name: string): string;
@@ -35,6 +38,7 @@ export function createKeyNames(prefix: string): KeyNames {
       return begin + safe(subject);
     },
     mark: (code, subject) => `${prefix}:${code}!${safe(subject)}`,
+    values: (code, subject) => `${prefix}:${code}=${safe(subject)}`,
     requestId: (id, scope = "") => `${prefix}:i${scope}:${safe(id)}`,
     receipt: (name) => `${prefix}:r:${name}`,
     hold: (name) => `${prefix}:h:${name}`,

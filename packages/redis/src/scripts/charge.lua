@@ -1,11 +1,12 @@
 --- Takes costs unconditionally, into bounded debt if it must; gives costs below 0 back, down to nothing.
 ---
---- KEYS: counters, and marks of those that get something back, each once, all of one slot
+--- KEYS: counters, their distinct values, and marks of those that get something back, each once, all of one slot
 --- ARGV[1]: deadline in whole milliseconds since 1970 by this server's clock; 0 for none
 --- ARGV[2]: the plan, see windows.lua
+--- ARGV[3]: the values that are counted, eight bytes each
 --- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, answer… }, per request 1, or 4 if a calendar's
 ---          bounds do not hold at this server's time: then nothing in the call is charged
---- include: server-time, refuse-when-late, arrival-units, windows, receipt-marks
+--- include: server-time, refuse-when-late, arrival-units, windows, distinct, receipt-marks
 
 local plan, position = ARGV[2], 1
 local reply = { now_us, 0, 0, 0 }

@@ -1,10 +1,11 @@
 --- Examines requests of any windows as a take would, and changes nothing.
 ---
---- KEYS: counters, records and blocks, each once, all of one slot
+--- KEYS: counters, their distinct values, records and blocks, each once, all of one slot
 --- ARGV[1]: deadline in whole milliseconds since 1970 by this server's clock; 0 for none
 --- ARGV[2]: the plan, see windows.lua
+--- ARGV[3]: the values that are counted, eight bytes each
 --- returns: as take, with the answer 0, or 4 if a calendar's bounds do not hold at this server's time; nothing is healed
---- include: server-time, refuse-when-late, arrival-units, windows, blocks
+--- include: server-time, refuse-when-late, arrival-units, windows, distinct, blocks
 
 local plan, position = ARGV[2], 1
 local reply = { now_us, 0, 0, 0 }

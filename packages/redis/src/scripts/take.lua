@@ -1,17 +1,17 @@
 --- Takes requests of any windows, each all or nothing.
 ---
---- KEYS: counters, records, blocks, marks, request ids and receipts, each once, all of one slot
+--- KEYS: counters, their distinct values, records, blocks, marks, request ids and receipts, each once, all of one slot
 --- ARGV[1]: deadline in whole milliseconds since 1970 by this server's clock; 0 for none
 --- ARGV[2]: the plan, see windows.lua
 --- ARGV[3]: arguments of requests with an id or a receipt, four each: fingerprint, life of the id in ms, name of the
 ---          receipt, life of the receipt in ms. Of a hold, whose name is the receipt's, two more: for how many ms it is
 ---          held, and the lane's index of holds; and one for each window: limit, length in ms, and where its holds are
----          noted, if it is counted in time
+---          noted, if it is counted in time. Also the values that are counted, eight bytes each
 --- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, request… }, and per request: answer, now_us,
 ---          receipt, then per window five numbers: its state in four, and for how many ms it is blocked. Windows are
 ---          described as they stood before, records as they stand after. Answers: 0 denied, 1 taken, 2 taken before,
 ---          3 the id belongs to another request, 4 the calendar's bounds do not hold at this server's time.
---- include: server-time, refuse-when-late, arrival-units, windows, blocks, noting-holds
+--- include: server-time, refuse-when-late, arrival-units, windows, distinct, blocks, noting-holds
 
 local plan, position = ARGV[2], 1
 local reply = { now_us, 0, 0, 0 }
@@ -71,7 +71,7 @@ end
 -- Waiting does not help: the cost is more than the window ever holds, or more than is left of a one-off quota.
 local function never_fits(kind, cost, capacity, a)
   if kind <= 2 then return a >= 1e300 end
-  return cost > capacity or kind == 3 and a == 0
+  return kind ~= 7 and cost > capacity or kind == 3 and a == 0
 end
 
 -- The windows of the current request, in lists that are reused for the next one.
@@ -174,7 +174,8 @@ while position <= #plan do
           local counter, cost, c = counters[key], costs[step], cs[step]
           take(kind, counter, cost, capacities[step], a, bs[step], c)
           touch(key, kind, a, lives[step])
-          if taken then
+          -- Nothing takes a value back.
+          if taken and kind ~= 7 then
             local noted = note_taken(key, mark_keys[step], kind, counter, cost, a, bs[step], receipt, ARGV[own + 3] + 0)
             taken[#taken + 1] = noted
             if flags >= 4 then note_held(noted, ARGV[own + 5 + step], capacities[step], c, lives[step]) end

@@ -69,6 +69,8 @@ export function judgeWindow(
 ): WindowVerdict {
   const [first = 0, second = 0, third = 0] = state?.words ?? [];
   switch (window.kind) {
+    case "distinct":
+      throw cannotCount();
     case "arrival":
       return decideArrival(window, first, cost, 0);
     case "count":
@@ -80,6 +82,11 @@ export function judgeWindow(
   }
 }
 
+/** Policies with such limits are refused when they are loaded: see `CounterStore.distinct`. */
+function cannotCount(): Error {
+  return new Error("counters in a database do not count distinct values");
+}
+
 /** Takes what a verdict found to fit. */
 export function takeFrom(
   window: CompiledWindow,
@@ -89,6 +96,8 @@ export function takeFrom(
   nowMs: number,
 ): WindowState {
   switch (window.kind) {
+    case "distinct":
+      throw cannotCount();
     case "arrival":
       return next(state, [word0]);
     case "count":
@@ -120,6 +129,8 @@ export function chargeTo(
 ): WindowState {
   const [first = 0, second = 0, third = 0] = state?.words ?? [];
   switch (window.kind) {
+    case "distinct":
+      throw cannotCount();
     case "arrival":
       return next(state, [chargeArrival(window, first, cost, 0)]);
     case "count": {
@@ -150,6 +161,8 @@ export function creditTo(
 ): WindowState | undefined {
   const [first = 0, second = 0, third = 0] = state.words;
   switch (window.kind) {
+    case "distinct":
+      throw cannotCount();
     case "arrival": {
       const given = creditArrival(window, first, cost, 0);
       if (given === undefined || given.arrivalMs === 0) return undefined;
@@ -197,6 +210,8 @@ export function giveTo(part: TakenPart, state: WindowState | undefined, nowMs: n
   if (state === undefined || state.begun !== part.begun || endsMs <= 0) return undefined;
   const [first = 0, second = 0, third = 0] = state.words;
   switch (kind) {
+    case "distinct":
+      throw cannotCount();
     case "arrival": {
       const givenSinceMs = state.givenMs - part.givenMs;
       const given = giveArrival(rate, first, cost, endsMs - givenSinceMs, 0);
@@ -228,6 +243,8 @@ export function readWindow(
 function quantities(window: CompiledWindow, state: WindowState | undefined, nowMs: number): Record<string, number> {
   const [first = 0, second = 0, third = 0] = state?.words ?? [];
   switch (window.kind) {
+    case "distinct":
+      throw cannotCount();
     case "arrival":
       return { aheadMs: aheadMs(window, first, 0) };
     case "count":

@@ -72,6 +72,10 @@ class MixedCounters implements CounterStore {
     return this.#ordinary.leases;
   }
 
+  get distinct(): boolean | undefined {
+    return this.#ordinary.distinct;
+  }
+
   get reportsOutages(): boolean | undefined {
     return this.#ordinary.reportsOutages;
   }

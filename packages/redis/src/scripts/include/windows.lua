@@ -12,7 +12,8 @@
 --           4 sliding    a: per_ms
 --           5 log        a: per_ms
 --           6 record     a: how many windows of its limit come before it; see `read_record`
--- A counter is a table: `ahead`, `debt`, `stored` · `ends`, `count` · `idle`, `current`, `previous` · `entries`,
+--           7 distinct   a: per_ms  b: register × 64 + rank of the value  c: key of the values × 65536 + the value's argument
+-- A counter is a table: `ahead`, `debt`, `stored` · `ends`, `count`, also of distinct values · `idle`, `current`, `previous` · `entries`,
 -- `first`, `used` · `updated`, `denied`.
 local pack, unpack_from, byte, format = struct.pack, struct.unpack, string.byte, string.format
 local ceil, call = math.ceil, redis.call
@@ -24,6 +25,8 @@ local exact_entries = 256
 
 local values = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
 local counters, needed_ms, foreign = {}, {}, 0
+-- What kind 7 does: see distinct.lua, which scripts that are asked about it include.
+local distinct = {}
 
 local function read_arrival(value)
   local counter = { ahead = 0 }
@@ -146,7 +149,7 @@ local function counter_of(kind, key, a, c, life_ms)
     local value = values[key]
     if kind <= 2 then
       counter = read_arrival(value)
-    elseif kind == 3 then
+    elseif kind == 3 or kind == 7 then
       local ends, count = read_packed(value, 67, '<Bdd', 17)
       counter = { ends = ends, count = count }
     elseif kind == 4 then
@@ -161,7 +164,7 @@ local function counter_of(kind, key, a, c, life_ms)
     -- For a calendar's window this is the beginning, and no window of that kind is longer than a month.
     needed_ms[key] = kind == 3 and a < 0 and 2 * once_ms or life_ms
   end
-  if kind == 3 then
+  if kind == 3 or kind == 7 then
     local latest = a > 0 and aligned_end(a) or a == 0 and ceil(now_ms) + once_ms or c
     if counter.ends > latest then counter.ends, counter.misfit = latest, true end
     if counter.ends <= now_ms then counter.count = 0 end
@@ -219,6 +222,8 @@ local function look(kind, counter, cost, capacity, a, b, c)
     return fits, counter.idle, counter.current, counter.previous, 0
   elseif kind == 6 then
     return true, counter.updated, counter.denied, 0, 0
+  elseif kind == 7 then
+    return distinct.look(counter, capacity, b, c)
   end
   local entries, used, wait_ms = counter.entries, counter.used, 0
   if used + cost <= capacity or cost > capacity then
@@ -264,6 +269,8 @@ local function take(kind, counter, cost, capacity, a, b, c)
     counter.count = math.max(counter.count, math.min(counter.count + cost, 2 * capacity))
   elseif kind == 4 then
     counter.current = math.max(counter.current, math.min(counter.current + cost, 2 * capacity))
+  elseif kind == 7 then
+    distinct.take(counter, a, b, c)
   else
     local bounded = math.min(cost, 2 * capacity - counter.used)
     if bounded > 0 then add_entry(counter, bounded, a) end
@@ -282,6 +289,8 @@ local function credit(kind, counter, cost, a, b)
   elseif kind == 3 then
     if counter.count == 0 then return nil end
     counter.count = math.max(counter.count - cost, 0)
+  elseif kind == 7 then
+    return nil
   elseif kind == 4 then
     if counter.current + counter.previous == 0 then return nil end
     local rest = cost - math.min(cost, counter.current)
@@ -343,7 +352,7 @@ local function write(kind, name, counter, a, life_ms)
     write_arrival(name, counter, life_ms)
   elseif kind == 2 then
     call('SET', name, (counter.debt and 'w-' or 'w') .. instant_text(counter.ahead), 'PX', life_ms)
-  elseif kind == 3 then
+  elseif kind == 3 or kind == 7 then
     call('SET', name, pack('<Bdd', 67, counter.ends, counter.count), 'PX', life_until(counter.ends))
   elseif kind == 4 then
     call('SET', name, pack('<Bddd', 83, counter.idle, counter.current, counter.previous), 'PX', life_until(counter.idle))

@@ -84,6 +84,7 @@ function whyNotOneLimit({ match }: Policy, limit: Limit): readonly string[] {
     const asked = conditions.map(([name]) => name).join(", ") || "no dimension";
     reasons.push(`names ${asked} in its match; a rule names one value of ${dimension}, or *`);
   }
+  if (limit.distinct !== undefined) reasons.push(`counts distinct values of ${limit.distinct}`);
   if (limit.blockForMs > 0) reasons.push(`blocks for ${renderDuration(limit.blockForMs)} after a denial`);
   if (limit.windows.length > 0) reasons.push(...whyNotOneWindow(limit.windows, ""));
   for (const [tier, { windows }] of Object.entries(limit.tiers)) {

@@ -30,6 +30,7 @@ function findLevel({ window, state, remaining }: WindowReading): number {
     case "sliding":
       return toMillionths((state.current ?? 0) + ((state.previous ?? 0) * (state.untilEndMs ?? 0)) / perMs);
     case "log":
+    case "distinct":
       return capacity - remaining;
   }
 }

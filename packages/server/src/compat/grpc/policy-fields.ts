@@ -186,9 +186,10 @@ function dimensionsIn(limits: readonly Limit[]): string[] {
   return limits.flatMap(({ by }) => by.slice(-1));
 }
 
-function isPlainLimit({ windows, tiers, missing, blockForMs, blockable, onChange }: Limit): boolean {
+function isPlainLimit({ windows, distinct, tiers, missing, blockForMs, blockable, onChange }: Limit): boolean {
   return (
     windows.every((window) => window.per.kind === "ms" && window.name === undefined) &&
+    distinct === undefined &&
     isEmpty(tiers) &&
     missing === "share" &&
     blockForMs === 0 &&
