@@ -374,7 +374,7 @@ describe("a bundle", () => {
     }
   });
 
-  it("with a limiter contains neither YAML nor unused code, and has less than 50 kB", async () => {
+  it("with a limiter contains neither YAML nor unused code, and has less than 56 kB", async () => {
     const { files, imports, gzipBytes } = await bundle(
       stranger.folder,
       'import { createLimiter, limit } from "sluice";\nexport const made = [createLimiter(), limit("1/s").by("ip")];\n',
@@ -384,7 +384,7 @@ describe("a bundle", () => {
     const unasked = /policy-text|testing|render-headers|render-problem|policy-schema|client-ip|lint-policies|yaml/;
     expect(files.filter((file) => unasked.test(file))).toEqual([]);
     expect(files).toContain("sluice/dist/create-limiter.js");
-    expect(gzipBytes).toBeLessThan(50_000);
+    expect(gzipBytes).toBeLessThan(56_000);
   });
 
   it("with one function contains that and its dependencies", async () => {

@@ -30,6 +30,7 @@ export function decodeDecisionBody(body: unknown): Decision | undefined {
     resetAtMs: number(body.reset_at_ms),
     moreAfterMs: number(body.more_after_ms),
     queue: queueFrom(body.queue),
+    ...distinctFrom(body.distinct),
     state: (text(body.state) as SubjectState | undefined) ?? "normal",
     denyCount: number(body.deny_count) ?? 0,
     replayed: body.replayed === true,
@@ -70,8 +71,14 @@ function limitFrom(body: Unread<LimitBody>): LimitDecision {
     retryAfterMs: number(body.retry_after_ms),
     resetAfterMs: number(body.reset_after_ms) ?? Number.POSITIVE_INFINITY,
     queue: queueFrom(body.queue),
+    ...distinctFrom(body.distinct),
     shadow: body.shadow === true,
   };
+}
+
+function distinctFrom(body: unknown): Pick<Decision, "distinct"> | undefined {
+  if (!isBody<NonNullable<DecisionBody["distinct"]>>(body)) return undefined;
+  return { distinct: { dimension: text(body.dimension) ?? "", error: number(body.error) ?? 0 } };
 }
 
 function queueFrom(body: unknown): Decision["queue"] {

@@ -37,8 +37,8 @@ describe("a policy as a form", () => {
       mode: "enforce",
       onFailure: "",
       limits: [
-        { name: "", by: "tenant", algorithm: "", windows: "100/s burst 200" },
-        { name: "plan", by: "", algorithm: "", windows: undefined },
+        { name: "", by: "tenant", distinct: "", algorithm: "", windows: "100/s burst 200" },
+        { name: "plan", by: "", distinct: "", algorithm: "", windows: undefined },
       ],
     });
   });
@@ -86,7 +86,9 @@ describe("a policy as a form", () => {
 
   it("adds and removes limits", () => {
     expect(formOf(addLimit(text)).limits).toHaveLength(3);
-    expect(formOf(addLimit("id: a\n")).limits).toEqual([{ name: "", by: "user", algorithm: "", windows: "10/s" }]);
+    expect(formOf(addLimit("id: a\n")).limits).toEqual([
+      { name: "", by: "user", distinct: "", algorithm: "", windows: "10/s" },
+    ]);
     expect(formOf(removeLimit(text, 0)).limits.map(({ name }) => name)).toEqual(["plan"]);
   });
 

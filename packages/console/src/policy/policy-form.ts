@@ -17,6 +17,8 @@ export interface LimitForm {
   readonly name: string;
   /** Dimensions, with commas; empty: all requests share one counter. */
   readonly by: string;
+  /** The dimension whose different values are counted; empty: cost is. */
+  readonly distinct: string;
   readonly algorithm: string;
   /** In short form, with commas. Undefined: they are written in long form, which a line of text cannot hold. */
   readonly windows: string | undefined;
@@ -72,6 +74,7 @@ function readLimit(limit: unknown): LimitForm {
   return {
     name: asText(fields.name),
     by: asList(fields.by).join(", "),
+    distinct: asText(fields.distinct),
     algorithm: asText(fields.algorithm),
     windows: windows.every((window) => typeof window === "string") ? windows.join(", ") : undefined,
   };

@@ -32,8 +32,8 @@ export function leastRemaining(limits: readonly ResolvedLimit[], outcomes: reado
     if (group !== 0) continue;
     const { fits, remaining } = outcomes[i]!;
     if (limit.distinct === undefined) least = Math.min(least, remaining);
-    else values = Math.min(values, fits === "now" ? remaining : 0);
-    if (limit.distinct !== undefined && fits !== "now") least = 0;
+    else if (fits === "now") values = Math.min(values, remaining);
+    else least = 0;
   }
   return least === Number.POSITIVE_INFINITY ? values : least;
 }

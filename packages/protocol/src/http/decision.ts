@@ -34,6 +34,11 @@ const queue = objectOf({ position: number, delay_ms: number });
 
 const finiteMs = finite(integer);
 
+const distinct = described(
+  objectOf({ dimension: text, error: number }),
+  "Of a limit on distinct values: the dimension, and up to which share of limit more values may pass because they are estimated.",
+);
+
 const limitDecision = objectOf({
   policy: text,
   version: integer,
@@ -51,6 +56,7 @@ const limitDecision = objectOf({
   retry_after_ms: optional(finiteMs),
   reset_after_ms: integer,
   queue: optional(queue),
+  distinct: optional(distinct),
 });
 
 const shadowDenial = objectOf({
@@ -92,6 +98,7 @@ const decisionFields = {
     ),
   ),
   queue: optional(queue),
+  distinct: optional(distinct),
   state,
   deny_count: number,
   replayed: described(boolean, "The same id was decided before, and nothing was charged again."),
@@ -125,13 +132,14 @@ export const decision: BodyShape<Decision, DecisionBody> = renderedBy(decisionBo
   reset_at_ms: finiteOrNone(view.resetAtMs),
   more_after_ms: finiteOrNone(view.moreAfterMs),
   queue: view.queue && queue.render(view.queue),
+  distinct: view.distinct,
   state: view.state,
   deny_count: view.denyCount,
   replayed: view.replayed,
   preview: view.preview,
   degraded: view.degraded,
   shadow: view.shadow.length === 0 ? undefined : view.shadow.map((one) => shadowDenial.render(one)),
-  limits: view.limits?.map((one) => limitDecision.render(one)),
+  limits: view.limits?.map((one) => limitDecision.render({ ...one, distinct: one.distinct })),
   receipt: view.receipt,
 }));
 

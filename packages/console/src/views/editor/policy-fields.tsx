@@ -148,6 +148,12 @@ function LimitFields({ limit, at, set, onRemove }: LimitFieldsProps): ReactNode 
         onList={(list) => set(["limits", at, "by"], list)}
         value={limit.by}
       />
+      <TextField
+        hint="A dimension, to count its different values; empty: cost is counted"
+        label="Distinct values of"
+        onChange={(event) => set(["limits", at, "distinct"], event.target.value)}
+        value={limit.distinct}
+      />
       <ListField
         disabled={limit.windows === undefined}
         hint={

@@ -24,6 +24,7 @@ const policies = {
       match: { endpoint: "/queue" },
       limits: [{ by: ["user"], algorithm: "leaky_bucket", windows: ["5/m"] }],
     },
+    { id: "distinct", match: { endpoint: "/distinct" }, limits: [{ distinct: "user", windows: ["1/h"] }] },
     { id: "watched", match: { endpoint: "/watched" }, mode: "shadow", limits: [{ by: ["user"], windows: ["1/h"] }] },
     { id: "watched-too", match: { endpoint: "/watched" }, limits: [{ by: ["user"], windows: ["5/h"] }] },
     {
@@ -35,7 +36,7 @@ const policies = {
   ],
   default: "none",
 };
-const endpoints = ["/several", "/once", "/one", "/queue", "/watched", "/denied", "/none"];
+const endpoints = ["/distinct", "/several", "/once", "/one", "/queue", "/watched", "/denied", "/none"];
 
 describe("a decision as text", () => {
   it("is what JSON.stringify makes of it, whatever was decided", () => {

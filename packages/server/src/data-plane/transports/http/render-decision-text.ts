@@ -30,6 +30,7 @@ function isUsual(decision: Decision): boolean {
     shadow.length === 0 &&
     limits === undefined &&
     receipt === undefined &&
+    decision.distinct === undefined &&
     (retryAfterMs === undefined || Number.isFinite(retryAfterMs)) &&
     (moreAfterMs === undefined || Number.isFinite(moreAfterMs)) &&
     (limitRemaining === undefined || Number.isFinite(limitRemaining)) &&

@@ -1,0 +1,2 @@
+const __vite__mapDeps=(i,m=__vite__mapDeps,d=(m.f||(m.f=["assets/code-mirror-DHPHbkpb.js","assets/jsx-runtime-DyZJNswf.js","assets/class-names-hZG6twJP.js"])))=>i.map(i=>d[i]);
+import{i as e,n as t,t as n}from"./jsx-runtime-DyZJNswf.js";import{R as r,t as i}from"./index-DKLlD2nR.js";var a=e(t(),1),o=n(),s=(0,a.lazy)(()=>i(()=>import(`./code-mirror-DHPHbkpb.js`),__vite__mapDeps([0,1,2])));function c(e){return(0,o.jsx)(a.Suspense,{fallback:(0,o.jsx)(r,{className:`h-64 w-full`}),children:(0,o.jsx)(s,{...e})})}export{c as t};

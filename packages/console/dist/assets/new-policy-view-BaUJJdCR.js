@@ -1,0 +1,1 @@
+import{x as e}from"./parse-duration-D-PE04Eq.js";import{t}from"./policy-editor-DH8GFNiM.js";import{t as n}from"./jsx-runtime-DyZJNswf.js";var r=n();function i(){return(0,r.jsx)(t,{initial:e})}export{i as default};

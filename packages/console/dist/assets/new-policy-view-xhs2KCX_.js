@@ -1,1 +1,0 @@
-import{x as e}from"./parse-duration-CVK_1Jdp.js";import{t}from"./policy-editor-BXyG1hxJ.js";import{t as n}from"./jsx-runtime-DyZJNswf.js";var r=n();function i(){return(0,r.jsx)(t,{initial:e})}export{i as default};

@@ -1,1 +1,0 @@
-import{F as e}from"./index-Cd5izDk5.js";import{t}from"./segmented-Cz-GlMaL.js";import{t as n}from"./jsx-runtime-DyZJNswf.js";var r=n(),i=Object.keys(e).map(e=>({value:e,label:e.replace(`m`,` m`).replace(`h`,` h`).replace(`d`,` d`)}));function a({value:e,onChange:n}){return(0,r.jsx)(t,{label:`Time range`,onChange:n,options:i,value:e})}export{a as t};

@@ -1,1 +1,0 @@
-import{i as e}from"./index-Cd5izDk5.js";function t({limit:t,per:n,burst:r}){if(typeof n==`object`)return`${e(t)}/${n.calendar} in ${n.time_zone}`;if(n===`never`)return`${e(t)} once`;let i=/^1\D/.test(n)?n.slice(1):n;return`${e(t)}/${i}${r===void 0||r===t?``:` burst ${e(r)}`}`}export{t};
