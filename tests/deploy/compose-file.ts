@@ -7,8 +7,8 @@ import { repositoryRoot } from "../repository/source-tree.ts";
 export const composeFolder: string = path.join(repositoryRoot, "deploy/compose");
 
 /*
- * What we use of the Compose specification, and nothing else of it: a key that is misspelt or in the wrong place is an
- * unknown one. `npm run conformance -- deployables` asks Compose's own parser.
+ * What we use of the Compose specification, and nothing else of it: a key that is misspelt or in the wrong place is
+ * an unknown one.
  */
 const anything = text({ max: 4096 });
 /** `10s`, `1m30s`. */

@@ -5,7 +5,7 @@ export { MemoryCounters, type MemoryCountersOptions } from "./counters/memory-co
 export { StoreUnavailable } from "./counters/store-unavailable.ts";
 export { createLimiter } from "./create-limiter.ts";
 export type { Decision, DecisionReason, DegradedReason, LimitDecision, SubjectState } from "./decision/decision.ts";
-export { type RenderHeadersOptions, renderHeaders } from "./decision/render-headers.ts";
+export { renderHeaders } from "./decision/render-headers.ts";
 export { renderProblemBody } from "./decision/render-problem.ts";
 export { type ErrorCode, type Problem, renderProblem, SluiceError } from "./errors.ts";
 export { renderExplanation } from "./explain.ts";
@@ -13,7 +13,7 @@ export type { Hold, ReserveRequest } from "./hold.ts";
 export { type HotKey, HotKeys } from "./hot-keys/hot-keys.ts";
 export { LeasedCounters } from "./leases/leased-counters.ts";
 export type { LeasedCountersOptions } from "./leases/leased-counters-options.ts";
-export { type LimitBuilder, type LimitCheckOptions, type LimitOptions, limit, type OneLimit } from "./limit.ts";
+export { type LimitBuilder, type LimitOptions, limit, type OneLimit } from "./limit.ts";
 export type { Explanation, Limiter, LimiterOptions } from "./limiter.ts";
 export { lintPolicies } from "./lint/lint-policies.ts";
 export { MemorySubjectDirectory, type SubjectDirectory } from "./match/subject-directory.ts";

@@ -30,6 +30,11 @@ export const statementForms: readonly SqlForm[] = [
     page: "joins, select-clause",
   },
   {
+    form: "select <column> from name inner join name on name . name = name . name left join name on name . name = name . name and name . name = name . name where <condition> group by <column>",
+    rule: "joined_table: table_ref opt_join_type JOIN table_ref join_qual, join_type: LEFT, a_expr AND a_expr",
+    page: "joins, select-clause",
+  },
+  {
     form: "insert into name ( <name> ) select <column> from name where <condition> group by <name> on conflict ( <name> ) do update set <assignment>",
     rule: "insert_stmt, insert_rest: '(' insert_column_list ')' select_stmt, on_conflict",
     page: "insert (from a SELECT statement)",
@@ -113,6 +118,7 @@ export const partForms: readonly SqlPart[] = [
     page: "keywords-and-identifiers",
   },
   { part: "column", form: "name", rule: "target_elem", page: "select-clause" },
+  { part: "column", form: "name . name", rule: "target_elem, column_path", page: "select-clause" },
   { part: "column", form: "name as name", rule: "target_elem: a_expr AS target_name", page: "select-clause" },
   {
     part: "column",
@@ -189,6 +195,25 @@ export const partForms: readonly SqlPart[] = [
   },
   { part: "assignment", form: "name = excluded . name", rule: "single_set_clause, column_path", page: "insert" },
   { part: "condition", form: "name = $", rule: "a_expr '=' a_expr", page: "scalar-expressions" },
+  {
+    part: "condition",
+    form: "substr ( name , 0 , $ ) = $",
+    rule: "a_expr '=' a_expr, func_application",
+    page: "functions-and-operators (substr; characters count from 1)",
+  },
+  { part: "condition", form: "name . name <> $", rule: "a_expr NOT_EQUALS a_expr, column_path", page: "insert" },
+  {
+    part: "condition",
+    form: "not exists ( select name . name from name as name where name . name = name . name and name . name = name . name and name . name = name . name )",
+    rule: "a_expr: NOT a_expr, d_expr: EXISTS select_with_parens, table_ref: relation_expr opt_alias_clause",
+    page: "subqueries, scalar-expressions (correlated EXISTS)",
+  },
+  {
+    part: "condition",
+    form: "( name < $ or name < $ )",
+    rule: "d_expr: '(' a_expr ')', a_expr OR a_expr",
+    page: "scalar-expressions",
+  },
   { part: "condition", form: "name = 0", rule: "a_expr '=' a_expr", page: "partial-indexes" },
   { part: "condition", form: "name <> $", rule: "a_expr NOT_EQUALS a_expr", page: "scalar-expressions" },
   { part: "condition", form: "name < $", rule: "a_expr '<' a_expr", page: "scalar-expressions" },

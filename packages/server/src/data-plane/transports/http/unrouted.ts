@@ -11,7 +11,7 @@ export const unexpected: HttpResponse = errorResponse(
 );
 
 /** The most paths named in the answer to an unknown one. */
-const maxNamedPaths = 20;
+const maxNamedPaths = 30;
 
 /** Answers a request to an unknown path, or with a method that the path does not support. */
 export function answerUnrouted(
