@@ -39,6 +39,8 @@ const whole = (windows: (typeof sizes)[number]["windows"]): (typeof sizes)[numbe
 
 const limitArbitrary = fc.record({
   algorithm: fc.constantFrom(...algorithms),
+  /** Whether it counts distinct values, in fixed windows. */
+  distinct: fc.constantFrom(false, false, false, false, true),
   size: fc.nat({ max: sizes.length - 1 }),
   // Long enough that the server, whose keys expire by its own clock, does not forget it in the middle of a
   // conversation.
@@ -160,7 +162,8 @@ function createSubject(by: string, subject: number): string {
 }
 
 function compile(written: LimitPlan, name: string, factor = 1): ReturnType<typeof compileTestLimit> {
-  const plan: LimitPlan = written.size === calendar ? { ...written, algorithm: "fixed_window" } : written;
+  const distinct = written.distinct && written.size !== once && written.size !== calendar;
+  const plan: LimitPlan = written.size === calendar || distinct ? { ...written, algorithm: "fixed_window" } : written;
   const { windows } = sizes[plan.size]!;
   const isBucket = plan.algorithm === "gcra" || plan.algorithm === "token_bucket" || plan.algorithm === "leaky_bucket";
   const scaled = (isBucket ? windows : whole(windows)).map((window) => ({
@@ -170,6 +173,7 @@ function compile(written: LimitPlan, name: string, factor = 1): ReturnType<typeo
   }));
   return compileTestLimit({
     algorithm: plan.algorithm,
+    ...(distinct && { distinct: "agent" }),
     windows: scaled,
     policy: name,
     by: plan.by.split(","),
@@ -234,7 +238,11 @@ async function converse(
   const resolved = (indexes: readonly number[], subject: number, cost: number): ResolvedLimit[] =>
     [...new Set(indexes)]
       .filter((i) => i < plans.length)
-      .map((i) => resolvedLimit(limits[i]!, createSubject(plans[i]!.by, subject), cost, plans[i]!.group));
+      .map((i) => ({
+        ...resolvedLimit(limits[i]!, createSubject(plans[i]!.by, subject), cost, plans[i]!.group),
+        // Few values, some of them seen before.
+        value: `agent ${cost}`,
+      }));
   for (const [number, step] of steps.entries()) {
     const note = `step ${number}: ${JSON.stringify(step)}`;
     if (step.do === "wait") {

@@ -211,7 +211,11 @@ export function encodePlan(
         const canGive = (takes && receipt !== undefined) || (operation === "charge" && resolved.cost < 0);
         const marked = canGive && window.kind !== "distinct";
         writeWindow(plan, at, resolved, window, keys, names, marked, operation, serverNowMs);
-        if (window.kind === "distinct") writeValue(plan, at, resolved, window, keys, names, args);
+        if (window.kind === "distinct") {
+          const [b, c] = findValueShape(resolved, window, keys, names, args);
+          plan.writeDoubleLE(b, at + 34);
+          plan.writeDoubleLE(c, at + 42);
+        }
         at += windowBytes;
       }
       if (!hasRecord(question, resolved)) continue;
@@ -277,20 +281,17 @@ function writeWindow(
   plan.writeDoubleLE(life, at + 58);
 }
 
-/** Writes what is particular to a window of distinct values: see windows.lua. */
-function writeValue(
-  plan: Buffer,
-  at: number,
+/** What `b` and `c` mean for a window of distinct values, whose value is added to the arguments: see windows.lua. */
+export function findValueShape(
   { subject, value = "" }: ResolvedLimit,
   window: CompiledWindow,
   keys: KeyList,
   names: KeyNames,
   args: RedisArgument[],
-): void {
+): readonly [b: number, c: number] {
   const { bytes, place } = encodeValue(value);
   const argument = args.push(bytes);
-  plan.writeDoubleLE(place, at + 34);
-  plan.writeDoubleLE(keys.add(names.values(findCode(window).code, subject)) * 65_536 + argument, at + 42);
+  return [place, keys.add(names.values(findCode(window).code, subject)) * 65_536 + argument];
 }
 
 function writeRecord(

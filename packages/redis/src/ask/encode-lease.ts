@@ -1,7 +1,8 @@
 import type { CompiledWindow, ResolvedLimit } from "sluice/store";
 import { isLeasable, leaseAllowance } from "sluice/store";
+import type { RedisArgument } from "../connect/redis-connection.ts";
 import { identityCode, type KeyNames } from "../place/key-names.ts";
-import { blockKey, type Call } from "./encode-call.ts";
+import { blockKey, type Call, findValueShape } from "./encode-call.ts";
 import { KeyList } from "./key-list.ts";
 import type { Question } from "./question.ts";
 import { findCode, findShape } from "./window-code.ts";
@@ -19,7 +20,9 @@ export function encodeLeases(
   serverNowMs: number,
 ): Call {
   const keys = new KeyList();
+  const args: RedisArgument[] = [String(deadlineMs)];
   const asks = Buffer.allocUnsafe(questions.reduce((sum, { limits }) => sum + countBytes(limits), 0));
+  args.push(asks);
   let at = 0;
   for (const { limits, ask } of questions) {
     const { want = 0, holdMs = 1, settled = nothingSettled } = ask ?? {};
@@ -35,11 +38,14 @@ export function encodeLeases(
       at += limitBytes;
       for (const window of windows) {
         writeWindow(asks, at, resolved, window, keys, names, settled.returned > 0, serverNowMs);
+        // Never leased, but reported.
+        if (window.kind === "distinct")
+          writeDoubles(asks, at + 40, findValueShape(resolved, window, keys, names, args));
         at += windowBytes;
       }
     }
   }
-  return { keys: keys.names, args: [String(deadlineMs), asks] };
+  return { keys: keys.names, args };
 }
 
 /** The key of a limit's ledger: what is granted and unspent. It shares the slot of the limit's counters. */

@@ -1,6 +1,6 @@
 --- Grants leases: takes up to what is wanted, to be spent on another node, and settles earlier ones.
 ---
---- KEYS: counters, ledgers, blocks, and marks of counters that get something back, each once, all of one slot
+--- KEYS: counters, their distinct values, ledgers, blocks, and marks of counters that get something back, each once, all of one slot
 --- ARGV[1]: deadline in whole milliseconds since 1970 by this server's clock; 0 for none
 --- ARGV[2]: the asks, in bytes: each a head, then its limits, each with its windows.
 ---          head    limits, whether they may be leased, want, hold_ms, and of earlier grants: epoch, spent, kept, returned
@@ -8,11 +8,12 @@
 ---          window  kind, whether it charges, keys of the counter, its block and its receipts' mark, limit, the most that
 ---                  it holds in whole costs, capacity, a, b, c, block_for_ms, life_ms: as in windows.lua, but for arrivals
 ---                  a is per_ms, and what a cost is worth is worked out here
+--- ARGV[3]: the values that are counted, eight bytes each
 --- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, ask… }, and per ask: 1, or 4 if a calendar's
 ---          bounds do not hold at this server's time and nothing was done; the units granted, their epoch's end in ms, the units
 ---          unspent of the first limit, how many kept units were never granted; then per window five numbers as in take,
 ---          as it stood before the grant was charged
---- include: server-time, refuse-when-late, arrival-units, windows, blocks, receipt-marks, ledgers
+--- include: server-time, refuse-when-late, arrival-units, windows, distinct, blocks, receipt-marks, ledgers
 
 local asks, position = ARGV[2], 1
 local ask_form, limit_form, leased_form = '<HBdddddd', '<HHd', '<BBHHHdddddddd'
