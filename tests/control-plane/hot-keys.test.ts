@@ -19,7 +19,7 @@ interface HotKeys {
     readonly nodes: number;
   }[];
   readonly total: { readonly per_second: number };
-  readonly nodes: { readonly told: number; readonly silent: number; readonly oldest_ms: number };
+  readonly nodes: { readonly reported: number; readonly silent: number; readonly oldest_ms: number };
 }
 
 let postgres: TestPostgres;
@@ -69,7 +69,7 @@ describe("hot keys of two nodes on one store", () => {
         expect(told.get("first")).toMatchObject({ nodes: 1 });
         expect(told.get("second")).toMatchObject({ nodes: 1 });
         expect(items[0]!.subject).toBe("both");
-        expect(nodes).toMatchObject({ told: 2, silent: 0 });
+        expect(nodes).toMatchObject({ reported: 2, silent: 0 });
         const sum = items.reduce((all, item) => all + item.per_second, 0);
         expect(total.per_second).toBeGreaterThan(sum * 0.99);
         // Nodes report every five seconds, and are alive for fifteen.
@@ -94,7 +94,7 @@ describe("hot keys of two nodes on one store", () => {
         const subjects = items.map(({ subject }) => subject);
         expect(subjects).toContain("second");
         expect(subjects).not.toContain("first");
-        expect(nodes.told).toBe(1);
+        expect(nodes.reported).toBe(1);
       }
     }, patience);
     expect(await steer(one, fleet, "GET", "/hot-keys?node=three")).toMatchObject({
