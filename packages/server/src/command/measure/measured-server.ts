@@ -4,6 +4,14 @@ import { parsePolicyText } from "sluice/policy-text";
 import { startDaemon } from "../../boot/daemon.ts";
 import { parseSettings } from "../../settings/parse-settings.ts";
 
+/** What it is to serve: its first message. */
+export interface ServerStart {
+  /** Settings. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** The text of the policies. */
+  readonly policies: string;
+}
+
 export interface ServerPorts {
   readonly http: number;
   readonly grpc: number;
@@ -21,12 +29,10 @@ export interface ServerRequest {
   readonly decide: number;
 }
 
-/** `["…=…"]`: the settings, as variables. The policies' text comes last. */
-const [variables = "{}", policies = ""] = process.argv.slice(2);
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 
-async function serve(): Promise<ServerPorts> {
-  const reading = parseSettings(JSON.parse(variables));
+async function serve(variables: ServerStart["variables"]): Promise<ServerPorts> {
+  const reading = parseSettings(variables);
   if (reading.kind === "problems") throw new Error(JSON.stringify(reading.problems));
   const { addresses } = await startDaemon({ settings: reading.settings, log: silent });
   const port = ([url = ""]: readonly string[]): number => Number(url.slice(url.lastIndexOf(":") + 1));
@@ -36,16 +42,18 @@ async function serve(): Promise<ServerPorts> {
 let limiter: ReturnType<typeof createLimiter> | undefined;
 const subjects = 10_000;
 
-function decide(checks: number): void {
+function decide(checks: number, policies: string): void {
   limiter ??= createLimiter({ policies: parsePolicyText(policies).policySet });
   for (let i = 0; i < checks; i++)
     limiter.checkSync({ dimensions: { user: `user-${i % subjects}`, endpoint: "/one" } });
 }
 
-process.on("message", ({ decide: checks }: ServerRequest) => {
-  decide(checks);
-  const { user, system } = process.cpuUsage();
-  process.send?.({ cpuUs: user + system, rssBytes: process.memoryUsage().rss } satisfies ServerUsage);
+process.once("message", async ({ variables, policies }: ServerStart) => {
+  process.on("message", ({ decide: checks }: ServerRequest) => {
+    decide(checks, policies);
+    const { user, system } = process.cpuUsage();
+    process.send?.({ cpuUs: user + system, rssBytes: process.memoryUsage().rss } satisfies ServerUsage);
+  });
+  process.send?.(await serve(variables));
 });
 process.on("disconnect", () => process.exit());
-process.send?.(await serve());

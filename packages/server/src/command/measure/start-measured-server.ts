@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from "node:child_process";
-import type { ServerPorts, ServerRequest, ServerUsage } from "./measured-server.ts";
+import type { ServerPorts, ServerRequest, ServerStart, ServerUsage } from "./measured-server.ts";
 
 export interface MeasuredServer {
   readonly ports: ServerPorts;
@@ -15,11 +15,12 @@ export async function startMeasuredServer(
   // From source, the module is TypeScript as well, and finds the other packages' sources.
   const fromSource = import.meta.url.endsWith(".ts");
   const module = new URL(`measured-server.${fromSource ? "ts" : "js"}`, import.meta.url);
-  const child = fork(module, [JSON.stringify(variables), policies], {
+  const child = fork(module, {
     execArgv: fromSource ? ["--conditions=source"] : [],
     stdio: ["ignore", "ignore", "inherit", "ipc"],
   });
-  const ports = await ask<ServerPorts>(child);
+  // Not as arguments, which every user of the machine can list: the store's URL may have a password.
+  const ports = await ask<ServerPorts>(child, { variables, policies });
   return {
     ports,
     usage: (request = { decide: 0 }) => ask<ServerUsage>(child, request),
@@ -27,7 +28,7 @@ export async function startMeasuredServer(
   };
 }
 
-function ask<Answer>(child: ChildProcess, request?: ServerRequest): Promise<Answer> {
+function ask<Answer>(child: ChildProcess, request: ServerStart | ServerRequest): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const onExit = (): void => reject(new Error("the measured server exited"));
     child.once("exit", onExit);
@@ -35,6 +36,6 @@ function ask<Answer>(child: ChildProcess, request?: ServerRequest): Promise<Answ
       child.off("exit", onExit);
       resolve(answer as Answer);
     });
-    if (request !== undefined) child.send(request);
+    child.send(request);
   });
 }
