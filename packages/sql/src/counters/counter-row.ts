@@ -19,8 +19,8 @@ export interface RecordState {
 
 interface WrittenState {
   readonly w: Readonly<Record<string, readonly number[]>>;
-  /** When the block of the subject ends. */
-  readonly b?: number;
+  /** When the block of the subject ends, and when that was written: see `WindowState` about a clock that steps back. */
+  readonly b?: readonly [number, number];
   /** The record: denied, updated, until. */
   readonly d?: readonly [number, number, number];
 }
@@ -40,14 +40,14 @@ export class CounterRow {
     this.#nowMs = nowMs;
     const {
       w,
-      b = 0,
+      b: [blockedUntilMs, writtenMs] = [0, 0],
       d,
     }: WrittenState = stored === undefined || stored.state === "" ? { w: {} } : JSON.parse(stored.state);
     for (const [name, words] of Object.entries(w)) {
       const state = decodeWindow(kindOf(name), words, nowMs);
       if (state !== undefined) this.#windows.set(name, state);
     }
-    this.#blockedUntilMs = b;
+    this.#blockedUntilMs = blockedUntilMs - Math.max(writtenMs - nowMs, 0);
     this.#record = d === undefined ? undefined : { denied: d[0], updatedMs: d[1], untilMs: d[2] };
     this.#untilMs = stored?.untilMs ?? 0;
   }
@@ -106,7 +106,7 @@ export class CounterRow {
     const { record } = this;
     const written: WrittenState = {
       w,
-      ...(this.blockedMs === 0 ? undefined : { b: this.#blockedUntilMs }),
+      ...(this.blockedMs === 0 ? undefined : { b: [this.#blockedUntilMs, this.#nowMs] as const }),
       ...(record === undefined ? undefined : { d: [record.denied, record.updatedMs, record.untilMs] }),
     };
     return { id: this.id, state: JSON.stringify(written), untilMs };

@@ -1,12 +1,13 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { createFaultyProxy, startPostgres, type TestPostgres } from "@sluice/test-servers";
 import pg from "pg";
 import { ManualClock } from "sluice";
 import { type ResolvedLimit, StoreUnavailable, type TakeAnswer } from "sluice/store";
 import { compileTestLimit, conversationStartMs, resolvedLimit, testWindow } from "sluice/testing";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { openDatabase } from "../open-database.ts";
 import { PostgresCounters } from "./postgres-counters.ts";
 import { SqlCounters, type SqlCountersOptions } from "./sql-counters.ts";
@@ -92,7 +93,7 @@ describe("a commit whose answer is lost", () => {
   it("is unknown if the server stays away, and the same request id settles it later", async () => {
     const { store, proxy, arm } = await openThroughProxy((each) => {
       each.dropRepliesOnce();
-      setImmediate(() => each.refuse());
+      void setImmediate().then(() => each.refuse());
     });
     const asked = [ofTen()];
     const options = { id: "r1", fingerprint: "f" };
@@ -127,7 +128,7 @@ it("keeps what was acknowledged when the server is killed in the middle of takes
   const askAll = (): Promise<(TakeAnswer | undefined)[]> =>
     Promise.all(
       ids.map(async (id, i) => {
-        for (let turn = 0; turn < i % 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+        for (let turn = 0; turn < i % 20; turn += 1) await setImmediate();
         return store.take(asked, { id, fingerprint: "f" }).catch((error: unknown) => {
           if (!(error instanceof StoreUnavailable)) throw error;
           return undefined;
@@ -205,6 +206,23 @@ it("locks no subject out and gives nothing away when the database's clock steps 
   }
 });
 
+it("blocks a subject no longer than asked when the database's clock steps back", async () => {
+  const startMs = conversationStartMs + 3_600_000;
+  let nowMs = startMs;
+  const store = open({ tune: { nowMs: () => nowMs } });
+  const limit = compileTestLimit({
+    algorithm: "gcra",
+    windows: [testWindow(10, 1000)],
+    policy: "blocks",
+    blockForMs: 60_000,
+  });
+  const asked = [resolvedLimit(limit, "u", 1)];
+  await store.block(asked, 60_000);
+  nowMs = startMs - 3_600_000;
+  const denied = await store.take(asked);
+  expect([denied.taken, denied.outcomes[0]!.retryAfterMs]).toEqual([false, 60_000]);
+});
+
 describe("idle rows", () => {
   it.each([
     ["PostgreSQL", async () => new PostgresCounters({ url: server.url }, 2)],
@@ -235,5 +253,23 @@ describe("idle rows", () => {
     }
     expect(deleted).toEqual([1, 2, 1]);
     expect([...(await rows.look(ids, 10_000)).rows.keys()]).toEqual(["x2"]);
+  });
+
+  it("are deleted part after part without a pause while most are idle", async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), "sluice-sweep-"));
+    const url = `sqlite:${path.join(folder, "counters.db")}`;
+    vi.useFakeTimers({ toFake: ["setInterval"] });
+    try {
+      const store = open({ url });
+      const rows = await store.open();
+      const put = Array.from({ length: 1_700 }, (_, i) => ({ id: `x${i}`, state: "", untilMs: 1 }));
+      await rows.change([], [], 10_000, () => ({ put, drop: [] }));
+      vi.advanceTimersToNextTimer();
+      for (let round = 0; round < 10_000 && store.stats.swept < put.length; round += 1) await setImmediate();
+      expect(store.stats.swept).toBe(put.length);
+    } finally {
+      vi.useRealTimers();
+      rmSync(folder, { recursive: true, force: true });
+    }
   });
 });
