@@ -1,8 +1,9 @@
+import { setImmediate } from "node:timers/promises";
 import { startPostgres, type TestPostgres } from "@sluice/test-servers";
 import { createLimiter, type Decision, type Limiter, MemoryCounters, SluiceError } from "sluice";
 import { StoreUnavailable } from "sluice/store";
 import { failingCounters } from "sluice/testing";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { SqlCounters } from "./sql-counters.ts";
 import { withStrongCounters } from "./with-strong-counters.ts";
 
@@ -138,6 +139,26 @@ describe("a request with limits of both", () => {
     const request = { ...user(), details: true };
     await open([plain, billing], withStrongCounters(others, strong)).check(request);
     expect((await open([billing]).peek(request)).remaining).toBe(3);
+  });
+
+  it("leaves the strong counters what the others left of the caller's deadline", async () => {
+    const memory = new MemoryCounters();
+    const slow = {
+      take: async (...asked: Parameters<MemoryCounters["take"]>) => {
+        for (const untilMs = performance.now() + 1; performance.now() < untilMs; ) await setImmediate();
+        return memory.take(...asked);
+      },
+    };
+    const counters = new Proxy(memory, {
+      get: (_, name) => {
+        const value: unknown = Reflect.get(name === "take" ? slow : memory, name);
+        return typeof value === "function" ? value.bind(memory) : value;
+      },
+    });
+    const take = vi.spyOn(strong, "take");
+    await open([plain, billing], withStrongCounters(counters, strong)).check({ ...user(), deadlineMs: 5_000 });
+    expect(take.mock.lastCall?.[1]?.deadlineMs).toBeLessThanOrEqual(4_999);
+    take.mockRestore();
   });
 
   it("is not stopped by a strong policy in shadow mode that cannot be asked", async () => {

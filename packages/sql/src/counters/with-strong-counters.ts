@@ -150,31 +150,34 @@ class MixedCounters implements CounterStore {
     const strong = partOf(limits, isStrong);
     if (strong.limits.length === limits.length) return this.#strong.take(limits, options);
     const ordinary = partOf(limits, (one) => !isStrong(one));
+    const startedMs = performance.now();
     const first = await orNothing(ordinary, () =>
       this.#ordinary.take(ordinary.limits, { ...options, details: true, receipt: true }),
     );
     if (first !== undefined && !first.taken) {
       // A denial remains one if the rest cannot be asked.
-      const rest = await this.#strong.peek(strong.limits, options).catch(() => undefined);
+      const rest = await this.#strong.peek(strong.limits, inTime(options, startedMs)).catch(() => undefined);
       return joinAnswers(limits, [ordinary, first], [strong, rest], { taken: false });
     }
     let second: TakeAnswer | undefined;
     try {
-      second = await orNothing(strong, () => this.#strong.take(strong.limits, options));
+      second = await orNothing(strong, () => this.#strong.take(strong.limits, inTime(options, startedMs)));
     } catch (error) {
       if (isUndone(error)) await this.#giveBack(first);
       throw error;
     }
     if (second !== undefined && !second.taken) {
       await this.#giveBack(first);
-      const before = await Promise.resolve(this.#ordinary.peek(ordinary.limits, options)).catch(() => first);
+      const rest = inTime(options, startedMs);
+      const before = await Promise.resolve(this.#ordinary.peek(ordinary.limits, rest)).catch(() => first);
       return joinAnswers(limits, [ordinary, before], [strong, second], { taken: false });
     }
-    const receipts = [second?.receipt, first?.receipt].filter((one) => one !== undefined);
+    const answers = [second, first].filter((one) => one !== undefined);
+    const receipts = answers.map(({ receipt }) => receipt).filter((one) => one !== undefined);
     return joinAnswers(limits, [ordinary, first], [strong, second], {
       taken: true,
       receipt: options?.receipt === true && receipts.length > 0 ? receipts.join(between) : undefined,
-      replayed: first?.replayed !== false && second?.replayed !== false,
+      replayed: answers.length > 0 && answers.every(({ replayed }) => replayed),
     });
   }
 
@@ -214,6 +217,12 @@ async function orNothing<T>(part: Part, ask: () => T | Promise<T>): Promise<T | 
     if (part.enforced || error instanceof SluiceError) throw error;
     return undefined;
   }
+}
+
+/** The same options, with what is left of the caller's deadline. */
+function inTime<T extends PeekOptions>(options: T | undefined, startedMs: number): T | undefined {
+  if (options?.deadlineMs === undefined) return options;
+  return { ...options, deadlineMs: Math.max(options.deadlineMs - (performance.now() - startedMs), 1) };
 }
 
 /** Whether a failure certainly charged nothing. */
