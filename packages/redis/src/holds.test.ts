@@ -255,6 +255,36 @@ describe.each(flavors)("holds on %s", (flavor) => {
     await other.close();
   });
 
+  test("of a crowd of one subject are given back as in memory, and expire all at once", async () => {
+    const clock = testTime();
+    const store = new RedisCounters({
+      servers: single,
+      prefix: "crowd",
+      deadlineMs: 5000,
+      tune: scriptsOnTestTime(clock),
+    });
+    const memory = new MemoryCounters({ clock });
+    const limit = compileTestLimit({ algorithm: "gcra", windows: [testWindow(2000, 10_000_000_000)] });
+    const asked = [resolvedLimit(limit, "u", 2)];
+    const options = { receipt: true, holdMs: 5000 };
+    const ids = await Promise.all(Array.from({ length: 550 }, async () => (await store.take(asked, options)).receipt!));
+    const same = ids.map(() => memory.take(asked, options).receipt!);
+    const left = async (): Promise<readonly number[]> => [
+      (await store.peek(asked)).outcomes[0]!.remaining,
+      memory.peek(asked).outcomes[0]!.remaining,
+    ];
+    for (const id of ids.slice(250).toReversed()) await store.holds.commit(id, 1, true);
+    for (const id of same.slice(250).toReversed()) memory.holds.commit(id, 1, true);
+    const [before, here] = await left();
+    expect(before).toBe(here);
+    clock.advance(5000);
+    await store.holds.expire();
+    const [after] = await left();
+    // More than one look reads at once.
+    expect(after! - before!).toBeGreaterThan(400);
+    await store.close();
+  });
+
   test("expire in the process that made them, without being asked", async () => {
     const store = new RedisCounters({ servers: single, prefix: "due", deadlineMs: 5000 });
     const asked = [

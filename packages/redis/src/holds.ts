@@ -8,8 +8,8 @@ import type { Sites } from "./sites.ts";
 
 /** A hold has one part for each place that it is counted in. */
 const mostParts = 100;
-/** How many holds of a lane one look lets expire at most. The next look goes on. */
-const mostExpired = 100;
+/** How many holds of a lane are read at once when looking for those that are due. */
+const mostRead = 100;
 const lookEveryMs = 1000;
 /** Every so many looks also at lanes in which this process holds nothing: others may have ended before their holds. */
 const looksPerRound = 10;
@@ -35,6 +35,8 @@ export class RedisHolds implements HoldStore {
   readonly #options: RedisHoldsOptions;
   /** When the next hold of a lane expires, as far as this process knows. */
   readonly #due = new Map<PlacedLane, number>();
+  /** Lanes that are being looked at. */
+  readonly #looking = new Set<PlacedLane>();
   #timer: NodeJS.Timeout | undefined;
   #looks = 0;
 
@@ -79,9 +81,13 @@ export class RedisHolds implements HoldStore {
     const everywhere = this.#looks % looksPerRound === 0;
     for (const site of this.#options.sites.all) {
       for (const lane of site.lanes) {
+        if (this.#looking.has(lane)) continue;
+        if (!everywhere && (this.#due.get(lane) ?? Number.POSITIVE_INFINITY) > nowMs) continue;
+        this.#looking.add(lane);
         // A lane that cannot be asked is asked again: its holds are noted on the server.
-        if (everywhere || (this.#due.get(lane) ?? Number.POSITIVE_INFINITY) <= nowMs)
-          this.#expireIn(site, lane).catch(() => this.#due.set(lane, nowMs + lookEveryMs));
+        this.#expireIn(site, lane)
+          .catch(() => this.#due.set(lane, nowMs + lookEveryMs))
+          .finally(() => this.#looking.delete(lane));
       }
     }
   }
@@ -89,14 +95,18 @@ export class RedisHolds implements HoldStore {
   /** The earliest first, until one is not due yet. */
   async #expireIn(site: Site, lane: PlacedLane): Promise<void> {
     this.#due.delete(lane);
-    const command = ["ZRANGE", lane.names.holdIndex(), "0", String(mostExpired - 1)];
-    const names = await site.send(lane.slot, this.#options.patienceMs, (shard) => shard.send(lane.slot, command));
-    if (!Array.isArray(names)) return;
-    for (const name of names) {
-      const { state, leftMs } = await this.#call(site, lane, String(name), "expire", 0, false);
-      if (state !== "held") continue;
-      this.#due.set(lane, Math.min(this.#due.get(lane) ?? Number.POSITIVE_INFINITY, performance.now() + leftMs));
-      return;
+    const command = ["ZRANGE", lane.names.holdIndex(), "0", String(mostRead - 1)];
+    for (;;) {
+      const names = await site.send(lane.slot, this.#options.patienceMs, (shard) => shard.send(lane.slot, command));
+      if (!Array.isArray(names)) return;
+      for (const name of names) {
+        const { state, leftMs } = await this.#call(site, lane, String(name), "expire", 0, false);
+        if (state !== "held") continue;
+        this.#due.set(lane, Math.min(this.#due.get(lane) ?? Number.POSITIVE_INFINITY, performance.now() + leftMs));
+        return;
+      }
+      // All of them have left the index.
+      if (names.length < mostRead) return;
     }
   }
 

@@ -1866,7 +1866,7 @@ return reply
   },
   /** Settles a hold: reports what its work has cost, extends it, ends it when its time is up, or undoes it. */
   settleHold: {
-    digest: "6df544d06594a9b7814be8c5087be5b5c47c78e3",
+    digest: "2b2274722fefdda538cd2e18400761cf72abf2e4",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -2307,6 +2307,7 @@ if kind == 4 then return give_sliding(name, cost, word, a) end
 return give_log(name, cost, taken_ms, a)
 end
 local remember_hold_ms = 600000
+local most_ordered = 500
 local new_holds = {}
 local function note_hold_later(index_name, name, expires_us, windows, life_ms)
 new_holds[#new_holds + 1] = { index_name, name, expires_us, windows, life_ms }
@@ -2321,8 +2322,8 @@ end
 local function note_expiry(index_name, name, expires_us)
 note((expires_us - now_us) / 1000 + remember_hold_ms + slack_ms, 'ZADD', index_name, format('%.0f', expires_us), name)
 end
-local function note_place(noted_in, name, word, before, behind, life_ms)
-note(life_ms, 'HSET', noted_in, name, word .. ' ' .. format('%.0f %.0f', before, behind))
+local function place_text(word, before, behind)
+return word .. ' ' .. format('%.0f %.0f', before, behind)
 end
 local function write_holds()
 for i = 1, #new_holds do
@@ -2330,7 +2331,10 @@ local index_name, name, expires_us, windows, life_ms = unpack(new_holds[i])
 note_expiry(index_name, name, expires_us)
 for window = 1, #windows do
 local taken = windows[window]
-if taken[16] ~= '' then note_place(taken[16], name, taken[8], taken[10], 0, life_ms) end
+local noted = taken[16] ~= '' and redis.pcall('HLEN', taken[16])
+if noted and (type(noted) ~= 'number' or noted < most_ordered) then
+note(life_ms, 'HSET', taken[16], name, place_text(taken[8], taken[10], 0))
+end
 end
 end
 end
@@ -2344,13 +2348,14 @@ local word, before, behind = string.match(text or '', '^(%d+:%d+) (%d+) (%d+)$')
 return word, tonumber(before), tonumber(behind)
 end
 local function move_others(noted_in, ends, given_before, given, life_ms)
-local all = redis.pcall('HGETALL', noted_in)
+local all, moved = redis.pcall('HGETALL', noted_in), {}
 for i = 1, #all, 2 do
 local word, before, behind = place_of(all[i + 1])
 if word and all[i] ~= name and read_ahead(word) - (given_before - before - behind) < ends then
-note_place(noted_in, all[i], word, before, behind + given, life_ms)
+moved[#moved + 1], moved[#moved + 2] = all[i], place_text(word, before, behind + given)
 end
 end
+if #moved > 0 then note(life_ms, 'HSET', noted_in, unpack(moved)) end
 end
 local function worth(cost, limit, per_ms)
 return ceil(cost * per_ms / limit * 1048576)
@@ -2360,9 +2365,10 @@ local counter_name, mark_name, kind, _, a, b, taken_ms, word, beginning, before,
 unpack(window)
 local begun, given_text = read_mark(mark_name)
 if begun ~= beginning then return 0 end
-local text, given, moved
+local text, given, moved, is_ordered
 if kind <= 2 then
 local _, _, behind = place_of(redis.pcall('HGET', noted_in, name) or '')
+is_ordered = behind ~= nil
 moved = given_text - before - (behind or 0)
 text, given = give_arrival(counter_name, worth(cost, limit, per_ms), b, read_ahead(word), moved)
 else
@@ -2372,7 +2378,7 @@ if not text then return 0 end
 write_given(counter_name, text, mark_name, begun, given_text, given)
 values[key] = text
 if kind > 2 then return cost end
-move_others(noted_in, read_ahead(word) - moved, given_text + 0, given, life_ms)
+if is_ordered then move_others(noted_in, read_ahead(word) - moved, given_text + 0, given, life_ms) end
 return math.min(cost, ceil(given / 1048576 * limit / per_ms))
 end
 local function charge(key, window, cost)
@@ -2857,7 +2863,7 @@ return { now_us, 0, foreign, healed, reply }
   },
   /** Takes requests of any windows, each all or nothing. */
   take: {
-    digest: "b99f0487f7e45a6a2b4a836e0bb90c63cb953e8e",
+    digest: "d2bfcd3cbf34d05e37cb6c06d146518c00a9a6c2",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -3303,6 +3309,7 @@ local until_us, length_ms, brought_back = read_block(text, block_for_ms)
 return math.ceil(math.max(until_us - now_us, 0) / 1000), brought_back and length_ms
 end
 local remember_hold_ms = 600000
+local most_ordered = 500
 local new_holds = {}
 local function note_hold_later(index_name, name, expires_us, windows, life_ms)
 new_holds[#new_holds + 1] = { index_name, name, expires_us, windows, life_ms }
@@ -3317,8 +3324,8 @@ end
 local function note_expiry(index_name, name, expires_us)
 note((expires_us - now_us) / 1000 + remember_hold_ms + slack_ms, 'ZADD', index_name, format('%.0f', expires_us), name)
 end
-local function note_place(noted_in, name, word, before, behind, life_ms)
-note(life_ms, 'HSET', noted_in, name, word .. ' ' .. format('%.0f %.0f', before, behind))
+local function place_text(word, before, behind)
+return word .. ' ' .. format('%.0f %.0f', before, behind)
 end
 local function write_holds()
 for i = 1, #new_holds do
@@ -3326,7 +3333,10 @@ local index_name, name, expires_us, windows, life_ms = unpack(new_holds[i])
 note_expiry(index_name, name, expires_us)
 for window = 1, #windows do
 local taken = windows[window]
-if taken[16] ~= '' then note_place(taken[16], name, taken[8], taken[10], 0, life_ms) end
+local noted = taken[16] ~= '' and redis.pcall('HLEN', taken[16])
+if noted and (type(noted) ~= 'number' or noted < most_ordered) then
+note(life_ms, 'HSET', taken[16], name, place_text(taken[8], taken[10], 0))
+end
 end
 end
 end

@@ -40,6 +40,15 @@ describe("complaints about other gateways", () => {
     expect([hold.decision.allowed, hold.amount]).toEqual([true, 100]);
   });
 
+  it("an estimate is not cut to how many distinct users a limit allows", async () => {
+    const seats = { id: "seats", limits: [{ by: ["key"], distinct: "user", windows: ["3/h"] }], on_failure: "open" };
+    const { limiter, remaining } = open([tokens, seats]);
+    const hold = await limiter.reserve({ dimensions: { ...dimensions, user: "ada" }, estimate: 40 });
+    expect([hold.decision.allowed, hold.amount]).toEqual([true, 40]);
+    await hold.settle(15);
+    expect(await remaining()).toBe(85);
+  });
+
   it("an amount that the caller insists on is refused for good if it never fits", async () => {
     const { limiter, remaining } = open();
     const { decision, id, amount } = await limiter.reserve({ dimensions, amount: 101 });

@@ -168,8 +168,9 @@ class HeldRequest implements Hold {
 function estimateFor(estimate: number | undefined, limits: readonly ResolvedLimit[]): number {
   let wanted = estimate ?? 1;
   if (estimate === undefined) for (const { cost } of limits) wanted = Math.max(wanted, cost);
-  for (const { windows, group } of limits)
-    if (group === 0) for (const { capacity } of windows) wanted = Math.min(wanted, Math.floor(capacity));
+  for (const { limit, windows, group } of limits)
+    if (group === 0 && limit.distinct === undefined)
+      for (const { capacity } of windows) wanted = Math.min(wanted, Math.floor(capacity));
   return Math.max(wanted, 1);
 }
 

@@ -147,6 +147,19 @@ describe("a hold", () => {
     expect(hold(30, 1000)).toBeDefined();
   });
 
+  it("of a crowd of one subject is given back on the strict side, so that settling it does not look at all others", () => {
+    const { store, asked, hold } = open("gcra", testWindow(2000, 10_000_000_000));
+    const settleLastFirst = (count: number): number => {
+      const ids = Array.from({ length: count }, () => hold(2, 1000)!);
+      for (const id of ids.reverse()) store.holds.commit(id, 1, true);
+      const { remaining } = store.peek(asked(1)).outcomes[0]!;
+      store.reset(asked(1));
+      return remaining;
+    };
+    expect(settleLastFirst(500)).toBe(2000 - 500);
+    expect(settleLastFirst(1000)).toBe(2000 - 1000 - 250);
+  });
+
   it("gives back to a bucket no more than is still ahead of now", () => {
     const { clock, store, asked, hold } = open("token_bucket", testWindow(10, 1000));
     const id = hold(10, 60_000)!;

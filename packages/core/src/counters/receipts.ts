@@ -1,6 +1,9 @@
 import type { CompiledWindow } from "../limits/compiled-limit.ts";
 import { ExpiringMap } from "./expiring-map.ts";
 
+/** Of how many holds of a counter it is known how they lie to each other: giving one back looks at all of them. */
+const mostOrdered = 500;
+
 /** What a take from a window leaves behind, so that it can be undone. */
 export interface TakenWindow {
   readonly window: CompiledWindow;
@@ -35,7 +38,7 @@ interface Watched {
   givenMs: number;
   /** Counts resets, and drops followed by a new start: both void earlier receipts. */
   beginnings: number;
-  /** What is held of it. */
+  /** What is held of it, up to `mostOrdered`. */
   held: Set<WatchedWindow> | undefined;
 }
 
@@ -89,13 +92,13 @@ export class Receipts {
   /**
    * Watches what is given back to these counters until `release`, and where. A receipt assumes that everything given
    * since lay before its own stretch of time, which errs on the strict side. Holds of one subject are settled in any
-   * order, all of them: for them it is known.
+   * order, all of them: for so many at a time it is known.
    */
   hold(windows: readonly TakenWindow[]): readonly WatchedWindow[] {
     const parts = this.#watchAll(windows);
     for (const part of parts) {
       part.watched.held ??= new Set();
-      part.watched.held.add(part);
+      if (part.watched.held.size < mostOrdered) part.watched.held.add(part);
     }
     return parts;
   }

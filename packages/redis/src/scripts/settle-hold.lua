@@ -22,13 +22,14 @@ end
 
 -- What was given back at `ends` moves what comes after it, and not what comes before.
 local function move_others(noted_in, ends, given_before, given, life_ms)
-  local all = redis.pcall('HGETALL', noted_in)
+  local all, moved = redis.pcall('HGETALL', noted_in), {}
   for i = 1, #all, 2 do
     local word, before, behind = place_of(all[i + 1])
     if word and all[i] ~= name and read_ahead(word) - (given_before - before - behind) < ends then
-      note_place(noted_in, all[i], word, before, behind + given, life_ms)
+      moved[#moved + 1], moved[#moved + 2] = all[i], place_text(word, before, behind + given)
     end
   end
+  if #moved > 0 then note(life_ms, 'HSET', noted_in, unpack(moved)) end
 end
 
 local function worth(cost, limit, per_ms)
@@ -41,9 +42,10 @@ local function give_back(key, window, cost)
     unpack(window)
   local begun, given_text = read_mark(mark_name)
   if begun ~= beginning then return 0 end
-  local text, given, moved
+  local text, given, moved, is_ordered
   if kind <= 2 then
     local _, _, behind = place_of(redis.pcall('HGET', noted_in, name) or '')
+    is_ordered = behind ~= nil
     moved = given_text - before - (behind or 0)
     text, given = give_arrival(counter_name, worth(cost, limit, per_ms), b, read_ahead(word), moved)
   else
@@ -53,7 +55,7 @@ local function give_back(key, window, cost)
   write_given(counter_name, text, mark_name, begun, given_text, given)
   values[key] = text
   if kind > 2 then return cost end
-  move_others(noted_in, read_ahead(word) - moved, given_text + 0, given, life_ms)
+  if is_ordered then move_others(noted_in, read_ahead(word) - moved, given_text + 0, given, life_ms) end
   return math.min(cost, ceil(given / 1048576 * limit / per_ms))
 end
 

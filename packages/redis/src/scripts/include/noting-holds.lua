@@ -1,6 +1,8 @@
 -- Where holds are noted besides their records: in the lane's index, by when they expire; and with each counter that is
 -- counted in time, because what is given back of one moves those that come after it.
 local remember_hold_ms = 600000
+-- Of how many holds of a counter it is noted how they lie to each other: giving one back reads all of them.
+local most_ordered = 500
 local new_holds = {}
 
 local function note_hold_later(index_name, name, expires_us, windows, life_ms)
@@ -22,8 +24,8 @@ end
 
 -- As `ms:units`, the arrival that a hold left behind; how much had been given back to the counter by then, and how much
 -- of what was given since lay behind it.
-local function note_place(noted_in, name, word, before, behind, life_ms)
-  note(life_ms, 'HSET', noted_in, name, word .. ' ' .. format('%.0f %.0f', before, behind))
+local function place_text(word, before, behind)
+  return word .. ' ' .. format('%.0f %.0f', before, behind)
 end
 
 local function write_holds()
@@ -32,7 +34,10 @@ local function write_holds()
     note_expiry(index_name, name, expires_us)
     for window = 1, #windows do
       local taken = windows[window]
-      if taken[16] ~= '' then note_place(taken[16], name, taken[8], taken[10], 0, life_ms) end
+      local noted = taken[16] ~= '' and redis.pcall('HLEN', taken[16])
+      if noted and (type(noted) ~= 'number' or noted < most_ordered) then
+        note(life_ms, 'HSET', taken[16], name, place_text(taken[8], taken[10], 0))
+      end
     end
   end
 end
