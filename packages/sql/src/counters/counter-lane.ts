@@ -39,8 +39,8 @@ export interface LaneOptions {
   /** Whether it only reads. */
   readonly looks?: boolean;
   readonly counts: LaneCounts;
-  /** Called before every call. What it returns is called after it: whether the database answered. */
-  beginCall(): (answered: boolean) => void;
+  /** Called before every call. What it returns is called after it, with the failure if the database did not answer. */
+  beginCall(): (failed?: CallFailed) => void;
   /** Instead of the database's clock. */
   readonly nowMs?: (() => number) | undefined;
 }
@@ -158,13 +158,13 @@ export class CounterLane {
         await opened.change([...rows, this.#note], marks, withinMs, (found) => this.#decide(live, found));
       }
       counts.actions += live.length;
-      endCall(true);
+      endCall();
       return undefined;
     } catch (error) {
       const failed = error instanceof CallFailed ? error : new CallFailed("undone", String(error), { cause: error });
       if (failed.outcome !== "conflict") {
         counts.failures += 1;
-        endCall(false);
+        endCall(failed);
       }
       return failed;
     } finally {

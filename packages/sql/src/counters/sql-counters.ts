@@ -14,7 +14,7 @@ import { migrations } from "../migrations/index.ts";
 import { openDatabase } from "../open-database.ts";
 import type { PolicyStoreOptions } from "../policy-store.ts";
 import { blockRows, chargeRows, resetRows } from "./change-rows.ts";
-import type { CounterDatabase } from "./counter-database.ts";
+import type { CallFailed, CounterDatabase } from "./counter-database.ts";
 import { CounterLane, type LaneCounts, type RowAction } from "./counter-lane.ts";
 import { idRow, rowId } from "./counter-row.ts";
 import { SqliteCounters } from "./sqlite-counters.ts";
@@ -66,6 +66,7 @@ export class SqlCounters implements CounterStore {
   };
   #database: Promise<CounterDatabase> | undefined;
   #where: string | undefined;
+  #lastFailure: string | undefined;
   #sweeper: NodeJS.Timeout | undefined;
   #prober: NodeJS.Timeout | undefined;
   #sweptTo = "";
@@ -88,10 +89,13 @@ export class SqlCounters implements CounterStore {
       database: () => this.open(),
       counts: this.#counts,
       beginCall: () => {
-        const { generation } = this.#breaker;
-        return (answered: boolean) => {
-          if (answered) this.#breaker.succeed(performance.now(), generation);
-          else this.#breaker.fail(performance.now(), generation);
+        const { generation, state } = this.#breaker;
+        // Only its probe decides when an open breaker closes; this is a call that waited, or is made again.
+        if (state !== "closed") return () => undefined;
+        return (failed?: CallFailed) => {
+          if (failed === undefined) return this.#breaker.succeed(performance.now(), generation);
+          this.#lastFailure = renderFailure(failed);
+          this.#breaker.fail(performance.now(), generation);
         };
       },
       nowMs: options.tune?.nowMs,
@@ -105,6 +109,11 @@ export class SqlCounters implements CounterStore {
   /** Where the database is, without user and password; undefined until it was opened. */
   get where(): string | undefined {
     return this.#where;
+  }
+
+  /** Why a call to the database failed most recently, without user and password. */
+  get lastFailure(): string | undefined {
+    return this.#lastFailure;
   }
 
   get stats(): SqlCountersStats {
@@ -280,4 +289,11 @@ export class SqlCounters implements CounterStore {
       this.#breaker.fail(performance.now(), generation);
     }
   }
+}
+
+function renderFailure({ message, cause }: CallFailed): string {
+  const { message: why = "", code = "" } = (cause ?? {}) as { readonly message?: string; readonly code?: string };
+  // Where a name has several addresses, Node's error has only a code.
+  const reason = why === "" ? code : why;
+  return message.includes(reason) ? message : `${message}: ${reason}`;
 }

@@ -20,7 +20,7 @@ export function addStrongCounters(counters: RunningCounters, settings: Settings,
     applicationName: `sluice counters ${settings.nodeName ?? ""}`.trimEnd(),
     breaker: {
       onChange(state, why): void {
-        if (state === "open") log.error("strong.breaker_opened", { why });
+        if (state === "open") log.error("strong.breaker_opened", { why, failure: strong.lastFailure });
         else if (state === "closed") log.info("strong.breaker_closed", { why });
       },
     },
