@@ -52,6 +52,13 @@ describe("a gate that holds amounts", () => {
     expect(await left()).toBe(996);
   });
 
+  it("charges an answer that took more than a hold can report", async () => {
+    const { gate, left, admit } = open({ hold: 400, charge: () => 10_000_001 });
+    const { ticket } = await admit();
+    await gate.settle({}, ticket!, { status: 200, bytes: 7 });
+    expect(await left()).toBe(0);
+  });
+
   it("gives back what was not used, and reports it, if the app's function fails", async () => {
     const errors: unknown[] = [];
     const charge = (): number => {

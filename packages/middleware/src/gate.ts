@@ -8,6 +8,7 @@ import {
   renderProblemBody,
   SluiceError,
 } from "sluice";
+import { maxHoldAmount } from "sluice/internal";
 import { checkOptions } from "./check-options.ts";
 import { type AddressReader, createAddressFinder } from "./find-address.ts";
 import { isPromiseLike } from "./is-promise-like.ts";
@@ -162,7 +163,7 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
       this.#report(error, request, "an answer could not be charged");
     }
     try {
-      await hold.settle(Math.ceil(cost ?? 0));
+      await hold.settle(Math.min(Math.ceil(cost ?? 0), maxHoldAmount));
     } catch (error) {
       this.#report(error, request, "a hold could not be settled, and expires");
       await hold.cancel().catch(() => undefined);
