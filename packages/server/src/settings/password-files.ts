@@ -30,8 +30,8 @@ function createPasswordFile(name: PasswordSetting, settings: Settings): Password
   return {
     secrets,
     async read(): Promise<string> {
-      // Editors and `kubectl` leave a line end that is not part of it.
-      const password = (await readSettingFile(name, settings))?.trimEnd() ?? "";
+      // Editors and `kubectl` leave a line end, and some a byte order mark, that are not part of it.
+      const password = (await readSettingFile(name, settings))?.replace(/^\uFEFF/, "").trimEnd() ?? "";
       if (password === "") throw new SettingError([name], `${settings[name]} is empty; write the password into it`);
       secrets.add(password);
       return password;
