@@ -97,6 +97,14 @@ describe("a request with limits of both", () => {
     ]);
   });
 
+  it("asks the database once, however many receipts a caller strings together", async () => {
+    const give = vi.spyOn(strong, "give");
+    const receipt = `q${"0".repeat(24)}`;
+    expect(await open([plain, billing]).give([receipt, receipt, receipt].join("&"))).toBe(false);
+    expect(give).toHaveBeenCalledTimes(1);
+    give.mockRestore();
+  });
+
   it("is charged, reset, explained and read in both", async () => {
     const limiter = open([plain, billing]);
     const request = { ...user(), details: true };

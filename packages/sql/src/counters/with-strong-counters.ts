@@ -100,13 +100,11 @@ class MixedCounters implements CounterStore {
 
   /** The strong part first: if the rest fails, no strong counter is left charged alone. */
   async give(receipt: Receipt): Promise<boolean> {
-    const parts = receipt.split(between);
-    let given = false;
-    for (const part of parts) {
-      const one = await (part.startsWith("q") ? this.#strong.give(part) : this.#ordinary.give(part));
-      given ||= one;
-    }
-    return given;
+    if (!receipt.startsWith("q")) return this.#ordinary.give(receipt);
+    const end = receipt.indexOf(between);
+    if (end < 0) return this.#strong.give(receipt);
+    const given = await this.#strong.give(receipt.slice(0, end));
+    return (await this.#ordinary.give(receipt.slice(end + 1))) || given;
   }
 
   charge(limits: readonly ResolvedLimit[]): void | Promise<void> {
