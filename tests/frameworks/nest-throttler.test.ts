@@ -193,7 +193,12 @@ describe(`@nestjs/throttler ${throttler.version}: the storage`, () => {
     const memory = new MemoryCounters();
     const unavailable = () => Promise.reject(new StoreUnavailable("storage_timeout"));
     const counters = new Proxy(memory, {
-      get: (target, name) => (name === "local" ? false : name === "close" ? () => target.close() : unavailable),
+      get: (target, name) => {
+        if (name === "local") return false;
+        if (name === "close") return () => target.close();
+        const value: unknown = Reflect.get(target, name, target);
+        return typeof value === "function" ? unavailable : value;
+      },
     });
     const hits = async (onFailure?: StoreOptions["onFailure"]): Promise<boolean[]> => {
       const storage = new SluiceThrottlerStorage({
