@@ -93,7 +93,7 @@ export class DistinctValues {
 /** Up to so many values are counted exactly, in memory and on servers alike. */
 export const exactValues = 1536;
 
-/** How many more values than its number a limit above `exactValues` may let through, as a share. */
+/** The share by which a limit above `exactValues` may let through more values than it allows. */
 export const distinctError = 0.05;
 
 /**
